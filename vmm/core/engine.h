@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The engine contract: what runs a guest's instructions, seen from above (ops)
+ * and the upcalls it makes. Everything above is one code path for all engines.
+ *
+ * Threads: vm_* and vcpu_create/destroy run on the thread that builds the VM.
+ * run, inject, can_inject, get_state, set_state and charge run on the vCPU's
+ * thread. kick, now and signal_msi may be called from any thread.
+ */
+#ifndef CORE_ENGINE_H
+#define CORE_ENGINE_H
+
+#include "core/vm.h"
+#include "x86/state.h"
+
+enum run_exit {
+	RUN_DEADLINE,		/* `until` has come */
+	RUN_KICK,		/* kick(), or nothing in particular: look again */
+	RUN_HLT,		/* the guest executed HLT */
+	RUN_INTR_WINDOW,	/* an interrupt can now be injected */
+	RUN_SHUTDOWN,		/* triple fault */
+	RUN_ERROR,		/* reported; the VM cannot go on */
+};
+
+/* What an engine says about itself before a VM exists. */
+struct engine_caps {
+	bool apic_kernel;	/* APIC_KERNEL possible */
+	bool apic_x2apic;	/* APIC_X2APIC with our local APIC possible */
+	bool ept_serve;		/* second-level faults can be served in the VMM */
+	bool binary_stats;
+	bool tsc_deadline;	/* timer mode offered with a userspace local APIC */
+	enum cpu_vendor vendor;
+	u32 max_vcpus;
+	u64 tsc_hz;
+	bool virtual_time;
+};
+
+/* One named statistic of the engine itself (KVM_GET_STATS_FD, TLB model, ...). */
+struct engine_stat {
+	char name[64];
+	u64 value;
+	u64 *per_vcpu;		/* nr_cpus values, NULL if of the VM; owned by the list */
+	bool gauge;		/* not cumulative: not subtracted at the marks */
+};
+
+struct engine_ops {
+	const char *name;
+
+	/*
+	 * 0 if this host can run VMs and *caps is filled, else -errno and in `why`
+	 * one sentence: what is missing and what would provide it.
+	 */
+	int (*probe)(struct engine_caps *caps, char *why, size_t why_len);
+
+	/* -errno, reported. vm->topo, vm->apic, vm->inject are set; mem has no slots yet. */
+	int (*vm_create)(struct vm *vm);
+	void (*vm_destroy)(struct vm *vm);
+	/* Make a slot visible to the guest. -errno, reported. */
+	int (*memslot_add)(struct vm *vm, const struct memslot *slot);
+	/* [gpa, gpa + len) lost rights (refault): drop its second-level mapping. -errno. Any thread. */
+	int (*gpa_lowered)(struct vm *vm, gpa_t gpa, u64 len);
+	/* All slots and devices are in place; the vCPUs will run next (starts service threads). -errno, reported. */
+	int (*vm_start)(struct vm *vm);
+	/* The CPUID the engine can give, for cpuid_build(); NULL in `host` of the params if everything. */
+	const struct cpuid_table *(*host_cpuid)(struct vm *vm);
+
+	int (*vcpu_create)(struct vcpu *vcpu);
+	void (*vcpu_destroy)(struct vcpu *vcpu);
+	int (*get_state)(struct vcpu *vcpu, struct x86_state *state);
+	int (*set_state)(struct vcpu *vcpu, const struct x86_state *state);
+
+	/* Run guest code until an upcall cannot finish the business; until = CLOCK_NEVER for no deadline. */
+	enum run_exit (*run)(struct vcpu *vcpu, u64 until);
+	/* Make a running vCPU return from run() soon. */
+	void (*kick)(struct vcpu *vcpu);
+	/* Can an external interrupt be injected now? If not, run() returns RUN_INTR_WINDOW once it can. */
+	bool (*can_inject)(struct vcpu *vcpu);
+	int (*inject)(struct vcpu *vcpu, u8 vector);
+	/* Deliver an NMI at the next entry. */
+	int (*inject_nmi)(struct vcpu *vcpu);
+	/* APIC_KERNEL only, else NULL: deliver an MSI to the engine's local APICs. Any thread. */
+	int (*signal_msi)(struct vm *vm, u64 addr, u32 data);
+
+	/* ns since the VM started; on soft, the virtual time of that vCPU. vcpu NULL = of the VM. */
+	u64 (*now)(struct vm *vm, struct vcpu *vcpu);
+	/* Spend ns on this vCPU: waits on kvm, advances its virtual time on soft. No lock may be held. */
+	void (*charge)(struct vcpu *vcpu, u64 ns);
+	/* Append the engine's statistics to `stats` (array of struct engine_stat). -errno. Any thread. */
+	int (*read_stats)(struct vm *vm, GArray *stats);
+	/* "name=value" lines about host state that moves results (module parameters, governor, THP ...). g_free(). */
+	char *(*describe)(struct vm *vm);
+};
+
+extern const struct engine_ops kvm_engine;	/* vmm/kvm/; named in vmm/vm.c only */
+
+/*
+ * Upcalls, implemented in vmm/vcpu.c. On the vCPU's thread unless said
+ * otherwise, with no lock held. Counting of exits and every injected delay live
+ * there, so they mean the same on every engine.
+ */
+
+/* One port access of 1, 2 or 4 bytes. Unclaimed reads give all ones; unclaimed writes are dropped. */
+void vcpu_pio(struct vcpu *vcpu, u16 port, bool write, void *data, u32 len);
+/* One MMIO access of 1 to 8 bytes. Same rule for unclaimed addresses. */
+void vcpu_mmio(struct vcpu *vcpu, gpa_t gpa, bool write, void *data, u32 len);
+/* A platform MSR. false = #GP in the guest. */
+bool vcpu_msr(struct vcpu *vcpu, u32 msr, bool write, u64 *value);
+/*
+ * A second-level fault on gpa; returns the delay in ns that its service shall
+ * take from now on (0 = at once). Counts. May be called from a service thread,
+ * so it touches (a) fields only.
+ */
+u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, bool refault);
+/* The engine's own count of an exit that is none of the above. */
+void vcpu_count_exit(struct vcpu *vcpu, enum counter which);
+/* APIC_KERNEL: the guest wrote EOI for a level-triggered vector of the IOAPIC. */
+void vcpu_ioapic_eoi(struct vcpu *vcpu, u8 vector);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One virtual machine and its vCPUs. The struct is wired by vmm/vm.c; engines
+ * and devices hold pointers into it.
+ *
+ * Legend of fields: (c) constant once the first vCPU runs, (v) owned by the
+ * vCPU's thread, (l) under vm->lock, (a) atomic.
+ *
+ * Times are ns since the VM started: host monotonic time on kvm, virtual time on
+ * soft; vm->engine->now() reads them.
+ */
+#ifndef CORE_VM_H
+#define CORE_VM_H
+
+#include <glib.h>
+
+#include "base/types.h"
+#include "core/clock.h"
+#include "core/counters.h"
+#include "core/cpuid.h"
+#include "core/inject.h"
+#include "core/memory.h"
+#include "core/topology.h"
+
+struct engine_ops;
+struct lapic;
+struct bus;
+struct machine;
+struct vm;
+
+/* Who implements the local APIC. */
+enum apic_mode {
+	APIC_XAPIC,		/* ours, MMIO */
+	APIC_X2APIC,		/* ours, MSRs (soft only) */
+	APIC_KERNEL,		/* KVM's, split irqchip (kvm only) */
+};
+
+enum vcpu_mp_state {
+	VCPU_RUNNABLE,
+	VCPU_HALTED,		/* HLT: wakes for an interrupt, NMI or INIT */
+	VCPU_WAIT_SIPI,		/* after INIT */
+};
+
+struct vcpu {
+	struct vm *vm;			/* (c) */
+	u32 id;				/* (c) CPU number in the topology */
+	u32 apic_id;			/* (c) */
+	enum vcpu_mp_state mp_state;	/* (v) */
+	bool nmi_pending;		/* (v) */
+	struct lapic *lapic;		/* (v) NULL with APIC_KERNEL */
+	struct clock clock;		/* what will happen to this vCPU */
+	struct counters counters;	/* (a) */
+	struct cpuid_table cpuid;	/* (c) */
+	void *engine;			/* engine's own part */
+	void *runner;			/* the runner's own part (threads or lockstep) */
+};
+
+/* How a VM ended. */
+enum vm_stop {
+	VM_RUNNING,
+	VM_STOP_EXIT,		/* test device: vm->exit_code */
+	VM_STOP_SHUTDOWN,	/* triple fault, or reset requested */
+	VM_STOP_TIMEOUT,
+	VM_STOP_PANIC,		/* the guest's last words say so */
+	VM_STOP_ERROR,		/* engine error; reported */
+	VM_STOP_SIGNAL,		/* the user asked */
+};
+
+struct vm {
+	const struct engine_ops *engine;	/* (c) */
+	void *engine_data;		/* (c) engine's own part */
+	enum apic_mode apic;		/* (c) */
+	struct topology topo;		/* (c) */
+	struct memory mem;		/* (c) table; contents shared with the guest */
+	struct inject inject;		/* rules (c) */
+	struct counters counters;	/* (a) scope "vm" */
+	struct vcpu **vcpu;		/* (c) by CPU number, topo.nr_cpus of them */
+	struct bus *bus;		/* (c) ports and MMIO ranges; devices run under vm->lock */
+	struct machine *machine;	/* (c) the devices */
+	GMutex lock;			/* devices, except local APICs and clocks */
+	struct hist ipi_latency[NR_DISTANCE_CLASSES];	/* (a) ICR write to IRR, measured, injected delay included */
+	_Atomic u64 *ipi_matrix;	/* (a) nr_nodes * nr_nodes, by source and target node */
+	u64 tsc_hz;			/* (c) */
+	_Atomic int stop;		/* (a) enum vm_stop; first writer wins: vm_request_stop() */
+	_Atomic int exit_code;		/* (a) with VM_STOP_EXIT */
+	void (*kick_all)(struct vm *vm);	/* (c) set by the runner: every vCPU looks at vm->stop */
+};
+
+/* Ask the VM to end; the first reason stays. Any thread. */
+void vm_request_stop(struct vm *vm, enum vm_stop why, int exit_code);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Routes interrupt messages between local APICs, the IOAPIC and the vCPUs'
+ * clocks; draws and accounts IPI delays; counts. The message becomes an event
+ * on the target's clock, due after the injected delay, so the sender never
+ * waits. Any thread; no lock needed.
+ */
+#ifndef MACHINE_APICBUS_H
+#define MACHINE_APICBUS_H
+
+#include "core/vm.h"
+#include "machine/lapic.h"
+
+/* An IPI from a vCPU (its ICR). On the source's thread. Counts icr_writes, ipis_sent, ipi_matrix, ipi_injected_ns. */
+void apicbus_send_ipi(struct vcpu *src, const struct apic_msg *msg, u64 now);
+/* A message from a device (IOAPIC, MSI). Lowest priority goes to one target: the lowest CPU number addressed. */
+void apicbus_send_device(struct vm *vm, const struct apic_msg *msg, u64 now);
+/* An MSI write (address 0xfeexxxxx, data) as a message (SDM 3A 10.11). */
+void apicbus_decode_msi(u64 addr, u32 data, struct apic_msg *msg);
+/* And back, for an engine with its own local APICs. */
+void apicbus_encode_msi(const struct apic_msg *msg, u64 *addr, u32 *data);
+
+#endif

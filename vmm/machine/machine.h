@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The devices of one guest machine and how they are put together. Everything
+ * here runs under vm->lock unless said otherwise.
+ */
+#ifndef MACHINE_MACHINE_H
+#define MACHINE_MACHINE_H
+
+#include "core/vm.h"
+#include "machine/bus.h"
+#include "machine/channel.h"
+#include "machine/ioapic.h"
+#include "machine/pic.h"
+#include "machine/pit.h"
+#include "machine/pmtimer.h"
+#include "machine/rtc.h"
+#include "machine/testdev.h"
+#include "machine/uart.h"
+
+struct machine {
+	struct ioapic ioapic;
+	struct pic pic;
+	struct pit pit;
+	struct pmtimer pmtimer;
+	struct rtc rtc;
+	struct uart console;	/* ttyS0 */
+	struct uart control;	/* ttyS1: the control protocol of our init */
+	struct testdev testdev;
+	struct channel channel;
+};
+
+/* Build all devices and claim their ranges on vm->bus. vm->topo and RAM slots are in place. -errno, reported. */
+int machine_init(struct vm *vm);
+void machine_destroy(struct vm *vm);
+/* Raise or lower an ISA IRQ line (0..15): to the PIC stub and, by the MADT's overrides, the IOAPIC pin. Under vm->lock. */
+void machine_set_irq(struct vm *vm, u32 irq, bool level);
+
+#endif

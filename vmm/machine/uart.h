@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A 16550A UART with FIFOs (National Semiconductor PC16550D data sheet). Output
+ * goes byte by byte to a sink; input is queued without limit and handed to the
+ * guest as its receive FIFO empties. Transmission takes no time. Under vm->lock.
+ */
+#ifndef MACHINE_UART_H
+#define MACHINE_UART_H
+
+#include "core/vm.h"
+
+typedef void (*uart_sink)(void *ctx, u8 byte);
+
+struct uart {
+	struct vm *vm;
+	u32 irq;
+	uart_sink sink;		/* called under vm->lock: must not block */
+	void *sink_ctx;
+	u8 ier, iir, fcr, lcr, mcr, lsr, scr, dll, dlm;
+	bool thr_pending;	/* THRE interrupt not yet acknowledged */
+	GByteArray *input;	/* not yet read by the guest */
+	u32 input_pos;
+	bool irq_level;
+};
+
+void uart_init(struct uart *u, struct vm *vm, u32 irq, uart_sink sink, void *sink_ctx);
+void uart_destroy(struct uart *u);
+/* Queue bytes for the guest to read. Caller holds vm->lock; any thread. */
+void uart_input(struct uart *u, const void *data, u32 len);
+/* bus_fn for the eight ports. */
+void uart_access(void *dev, struct vcpu *vcpu, u64 off, bool write, void *data, u32 len);
+
+#endif
