@@ -57,7 +57,10 @@ struct engine_ops {
 	void (*vm_destroy)(struct vm *vm);
 	/* Make a slot visible to the guest. -errno, reported. */
 	int (*memslot_add)(struct vm *vm, const struct memslot *slot);
-	/* [gpa, gpa + len) lost rights (refault): drop its second-level mapping. -errno. Any thread. */
+	/*
+	 * [gpa, gpa + len) lost rights (refault): drop its second-level mapping, keep the
+	 * contents. The number of pages that had been touched and lost it, or -errno. Any thread.
+	 */
 	int (*gpa_lowered)(struct vm *vm, gpa_t gpa, u64 len);
 	/* All slots and devices are in place; the vCPUs will run next (starts service threads). -errno, reported. */
 	int (*vm_start)(struct vm *vm);
@@ -111,7 +114,10 @@ bool vcpu_msr(struct vcpu *vcpu, u32 msr, bool write, u64 *value);
  * so it touches (a) fields only.
  */
 u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, bool refault);
-/* The engine's own count of an exit that is none of the above. */
+/*
+ * One return from guest mode: counts vm_exits and `which` (COUNTER_vm_exits itself for those that an
+ * upcall above counts by access), and gives the delay of inject point `exit`.
+ */
 void vcpu_count_exit(struct vcpu *vcpu, enum counter which);
 /* APIC_KERNEL: the guest wrote EOI for a level-triggered vector of the IOAPIC. */
 void vcpu_ioapic_eoi(struct vcpu *vcpu, u8 vector);

@@ -12,7 +12,11 @@
  *   ept.refault = RATE            pages a second whose mapping is dropped ("2000/s"), no distribution
  *   ept.count = yes|no            serve second-level faults here to count them, with no delay
  *   timer.all, exit.all
- * The most specific rule that matches wins: node pair, then class, then all.
+ * The most specific rule that matches wins: node pair, then class, then all. The
+ * distribution "none" gives no delay (a rule that removes a wider one's).
+ *
+ * A boot that waited for every first touch would take minutes, so nothing is
+ * delayed before the guest's command starts (`on`).
  */
 #ifndef CORE_INJECT_H
 #define CORE_INJECT_H
@@ -84,6 +88,7 @@ struct inject {
 	struct inject_rule *rules;		/* (c) */
 	u32 nr_rules;				/* (c) */
 	bool active[NR_INJECT_POINTS];		/* (c) the one predictable branch */
+	_Atomic bool on;			/* (a) delays are given only while set: from the command's start to its end */
 	bool ept_serve;				/* (c) second-level faults must be served in the VMM */
 	u64 ept_refault_per_s;			/* (c) 0 = none */
 	u8 ipi_vector_min, ipi_vector_max;	/* (c) */
@@ -99,9 +104,18 @@ int inject_add(struct inject *inj, const char *key, const char *value, const cha
 void inject_start(struct inject *inj, u32 nr_vcpus, u64 seed);
 void inject_destroy(struct inject *inj);
 /*
+ * Does anything have to be drawn for an event at this point now? The one
+ * predictable branch that a point with nothing to inject costs.
+ */
+static inline bool inject_enabled(const struct inject *inj, enum inject_point point)
+{
+	return __builtin_expect(inj->active[point], 0) && __atomic_load_n((const bool *)&inj->on, __ATOMIC_RELAXED);
+}
+
+/*
  * The delay in ns for one event at a point, drawn from vcpu's stream and
- * accounted; 0 if no rule matches. Callers test inj->active[point] first. Any
- * thread. Costs nothing but the branch when nothing is injected.
+ * accounted; 0 if no rule matches. Callers test inject_enabled() first. Any
+ * thread.
  */
 u64 inject_delay(struct inject *inj, enum inject_point point, u32 vcpu, const struct inject_event *ev);
 /* The smallest delay any rule of the point can give, ns; CLOCK_NEVER-like UINT64_MAX if no rule. */

@@ -49,6 +49,8 @@ struct vcpu {
 	bool nmi_pending;		/* (v) */
 	struct lapic *lapic;		/* (v) NULL with APIC_KERNEL */
 	struct clock clock;		/* what will happen to this vCPU */
+	struct clock_event apic_timer;	/* on clock; runs lapic_timer_fire() */
+	bool timer_held;		/* (v) the timer has expired and waits out an injected delay */
 	struct counters counters;	/* (a) */
 	struct cpuid_table cpuid;	/* (c) */
 	void *engine;			/* engine's own part */
@@ -81,9 +83,13 @@ struct vm {
 	struct hist ipi_latency[NR_DISTANCE_CLASSES];	/* (a) ICR write to IRR, measured, injected delay included */
 	_Atomic u64 *ipi_matrix;	/* (a) nr_nodes * nr_nodes, by source and target node */
 	u64 tsc_hz;			/* (c) */
+	bool tsc_deadline;		/* (c) our local APICs offer TSC-deadline mode */
+	struct clock service;		/* what happens to the VM as a whole: time-outs, refaults, console output */
 	_Atomic int stop;		/* (a) enum vm_stop; first writer wins: vm_request_stop() */
 	_Atomic int exit_code;		/* (a) with VM_STOP_EXIT */
-	void (*kick_all)(struct vm *vm);	/* (c) set by the runner: every vCPU looks at vm->stop */
+	void (*kick)(struct vcpu *vcpu);	/* (c) set by the runner: the vCPU looks at its clock. Any thread */
+	void (*kick_all)(struct vm *vm);	/* (c) set by the runner: every vCPU and the service loop look at vm->stop */
+	void *runner;			/* the runner's own part */
 };
 
 /* Ask the VM to end; the first reason stays. Any thread. */
