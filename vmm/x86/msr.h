@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Model-specific registers by number, with the bits that this VMM reads or sets
+ * (SDM vol. 4; APM vol. 2 appendix A; KVM's from Documentation/virt/kvm/x86/msr.rst).
+ * No state.
+ */
+#ifndef X86_MSR_H
+#define X86_MSR_H
+
+#define MSR_IA32_P5_MC_ADDR		0x00000000u
+#define MSR_IA32_P5_MC_TYPE		0x00000001u
+#define MSR_IA32_TSC			0x00000010u
+#define MSR_IA32_PLATFORM_ID		0x00000017u
+#define MSR_IA32_APIC_BASE		0x0000001bu
+#define   APIC_BASE_BSP			(1ull << 8)
+#define   APIC_BASE_X2APIC		(1ull << 10)
+#define   APIC_BASE_ENABLE		(1ull << 11)
+#define   APIC_BASE_ADDR		0x000ffffffffff000ull
+#define MSR_EBL_CR_POWERON		0x0000002au
+#define MSR_IA32_FEATURE_CONTROL	0x0000003au
+#define   FEATURE_CONTROL_LOCKED	(1ull << 0)
+#define MSR_IA32_TSC_ADJUST		0x0000003bu
+#define MSR_IA32_SPEC_CTRL		0x00000048u
+#define MSR_IA32_PRED_CMD		0x00000049u
+#define MSR_IA32_UCODE_WRITE		0x00000079u
+#define MSR_IA32_UCODE_REV		0x0000008bu
+#define MSR_PLATFORM_INFO		0x000000ceu
+#define MSR_IA32_MPERF			0x000000e7u
+#define MSR_IA32_APERF			0x000000e8u
+#define MSR_IA32_MTRRCAP		0x000000feu
+#define   MTRRCAP_VCNT			8ull
+#define   MTRRCAP_FIX			(1ull << 8)
+#define   MTRRCAP_WC			(1ull << 10)
+#define MSR_IA32_ARCH_CAPABILITIES	0x0000010au
+#define   ARCH_CAP_RDCL_NO		(1ull << 0)
+#define   ARCH_CAP_IBRS_ALL		(1ull << 1)
+#define   ARCH_CAP_RSBA			(1ull << 2)
+#define   ARCH_CAP_SKIP_L1DFL		(1ull << 3)
+#define   ARCH_CAP_SSB_NO		(1ull << 4)
+#define   ARCH_CAP_MDS_NO		(1ull << 5)
+#define   ARCH_CAP_PSCHANGE_MC_NO	(1ull << 6)
+#define   ARCH_CAP_TAA_NO		(1ull << 8)
+#define   ARCH_CAP_SBDR_SSDP_NO		(1ull << 13)
+#define   ARCH_CAP_FBSDP_NO		(1ull << 14)
+#define   ARCH_CAP_PSDP_NO		(1ull << 15)
+#define   ARCH_CAP_RRSBA		(1ull << 19)
+#define   ARCH_CAP_BHI_NO		(1ull << 20)
+#define   ARCH_CAP_PBRSB_NO		(1ull << 24)
+#define   ARCH_CAP_GDS_NO		(1ull << 26)
+#define   ARCH_CAP_RFDS_NO		(1ull << 27)
+#define MSR_IA32_FLUSH_CMD		0x0000010bu
+#define MSR_IA32_SYSENTER_CS		0x00000174u
+#define MSR_IA32_SYSENTER_ESP		0x00000175u
+#define MSR_IA32_SYSENTER_EIP		0x00000176u
+#define MSR_IA32_MCG_CAP		0x00000179u
+#define MSR_IA32_MCG_STATUS		0x0000017au
+#define MSR_IA32_MCG_CTL		0x0000017bu
+#define MSR_IA32_PERF_STATUS		0x00000198u
+#define MSR_IA32_PERF_CTL		0x00000199u
+#define MSR_IA32_THERM_STATUS		0x0000019cu
+#define MSR_IA32_MISC_ENABLE		0x000001a0u
+#define   MISC_ENABLE_FAST_STRING	(1ull << 0)
+#define   MISC_ENABLE_EMON		(1ull << 7)
+#define   MISC_ENABLE_BTS_UNAVAIL	(1ull << 11)
+#define   MISC_ENABLE_PEBS_UNAVAIL	(1ull << 12)
+#define   MISC_ENABLE_MWAIT		(1ull << 18)
+#define   MISC_ENABLE_LIMIT_CPUID	(1ull << 22)
+#define   MISC_ENABLE_XD_DISABLE	(1ull << 34)
+#define MSR_IA32_ENERGY_PERF_BIAS	0x000001b0u
+#define MSR_IA32_DEBUGCTL		0x000001d9u
+#define MSR_IA32_MTRR_PHYSBASE0		0x00000200u
+#define MSR_IA32_MTRR_PHYSMASK7		0x0000020fu
+#define MSR_IA32_MTRR_FIX64K_00000	0x00000250u
+#define MSR_IA32_MTRR_FIX16K_80000	0x00000258u
+#define MSR_IA32_MTRR_FIX16K_A0000	0x00000259u
+#define MSR_IA32_MTRR_FIX4K_C0000	0x00000268u
+#define MSR_IA32_MTRR_FIX4K_F8000	0x0000026fu
+#define MSR_IA32_PAT			0x00000277u
+#define   PAT_RESET			0x0007040600070406ull	/* SDM 3A 11.12.4 [12.12.4] */
+#define MSR_IA32_MTRR_DEF_TYPE		0x000002ffu
+#define   MTRR_TYPE_UC			0ull
+#define   MTRR_TYPE_WB			6ull
+#define   MTRR_DEF_TYPE_FIX_ENABLE	(1ull << 10)
+#define   MTRR_DEF_TYPE_ENABLE		(1ull << 11)
+#define MSR_IA32_MC0_CTL		0x00000400u
+#define MSR_IA32_X2APIC_FIRST		0x00000800u
+#define MSR_IA32_X2APIC_LAST		0x000008ffu
+#define MSR_IA32_TSC_DEADLINE		0x000006e0u
+#define MSR_IA32_XSS			0x00000da0u
+
+#define MSR_EFER			0xc0000080u
+#define MSR_STAR			0xc0000081u
+#define MSR_LSTAR			0xc0000082u
+#define MSR_CSTAR			0xc0000083u
+#define MSR_SYSCALL_MASK		0xc0000084u
+#define MSR_FS_BASE			0xc0000100u
+#define MSR_GS_BASE			0xc0000101u
+#define MSR_KERNEL_GS_BASE		0xc0000102u
+#define MSR_TSC_AUX			0xc0000103u
+
+#define MSR_AMD_SYSCFG			0xc0010010u
+#define MSR_AMD_HWCR			0xc0010015u
+#define   AMD_HWCR_TSC_FREQ_SEL		(1ull << 24)
+#define MSR_AMD_TOP_MEM2		0xc001001du
+#define MSR_AMD_NB_CFG			0xc001001fu
+#define MSR_AMD_PATCH_LEVEL		0x0000008bu
+#define MSR_AMD_PATCH_LOADER		0xc0010020u
+#define MSR_AMD_INT_PENDING		0xc0010055u
+#define MSR_AMD_PSTATE_0		0xc0010064u
+#define MSR_AMD_CPUID_FN_7		0xc0011002u
+#define MSR_AMD_CPUID_FN_1		0xc0011004u
+#define MSR_AMD_LS_CFG			0xc0011020u
+#define MSR_AMD_IC_CFG			0xc0011021u
+#define MSR_AMD_DC_CFG			0xc0011022u
+#define MSR_AMD_DE_CFG			0xc0011029u
+#define   AMD_DE_CFG_LFENCE_SERIALIZE	(1ull << 1)
+#define MSR_AMD_VIRT_SPEC_CTRL		0xc001011fu
+
+#define MSR_KVM_WALL_CLOCK		0x00000011u
+#define MSR_KVM_SYSTEM_TIME		0x00000012u
+#define MSR_KVM_WALL_CLOCK_NEW		0x4b564d00u
+#define MSR_KVM_SYSTEM_TIME_NEW		0x4b564d01u
+#define MSR_KVM_ASYNC_PF_EN		0x4b564d02u
+#define MSR_KVM_STEAL_TIME		0x4b564d03u
+#define MSR_KVM_PV_EOI_EN		0x4b564d04u
+#define MSR_KVM_POLL_CONTROL		0x4b564d05u
+#define MSR_KVM_ASYNC_PF_INT		0x4b564d06u
+#define MSR_KVM_ASYNC_PF_ACK		0x4b564d07u
+#define MSR_KVM_MIGRATION_CONTROL	0x4b564d08u
+
+#endif
