@@ -41,6 +41,7 @@ struct clock {
 	u64 first;			/* (a) due of the earliest event, CLOCK_NEVER if none */
 	void (*wake)(void *wake_ctx);	/* (c) may be NULL */
 	void *wake_ctx;			/* (c) */
+	GThread *owner;			/* (l) thread of the last clock_run_due(), NULL before */
 };
 
 void clock_init(struct clock *clock, void (*wake)(void *wake_ctx), void *wake_ctx);
@@ -54,7 +55,11 @@ void clock_schedule(struct clock *clock, struct clock_event *ev, u64 due);
 void clock_post(struct clock *clock, u64 due, clock_fn fn, void *ctx, u64 arg);
 /* Due time of the earliest event, CLOCK_NEVER if none. Any thread; lock-free. */
 u64 clock_first(const struct clock *clock);
-/* Run everything due at or before now. Owner's thread only. Returns how many ran. */
+/*
+ * Run everything due at or before now. Owner's thread only. Returns how many
+ * ran. What the callbacks themselves schedule waits for the next call, however
+ * early it is due, so a guest's shortest timer cannot hold its vCPU here.
+ */
 u32 clock_run_due(struct clock *clock, u64 now);
 
 #endif

@@ -48,6 +48,6 @@ const struct memslot *memory_slot(const struct memory *mem, gpa_t gpa);
 void *memory_hva(const struct memory *mem, gpa_t gpa, u64 len);
 /* Copy out of / into guest RAM, across slots; -EFAULT if any byte is not RAM (nothing is then promised). */
 int memory_read(const struct memory *mem, gpa_t gpa, void *buf, u64 len);
-int memory_write(struct memory *mem, gpa_t gpa, const void *buf, u64 len);
+int memory_write(const struct memory *mem, gpa_t gpa, const void *buf, u64 len);
 
 #endif

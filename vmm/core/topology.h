@@ -51,6 +51,8 @@ struct topology {
 	u32 nr_cpus;
 	enum cpu_order order;
 	u32 thread_bits, core_bits, socket_bits;	/* widths of the APIC id's fields */
+	u32 l3_per_socket;	/* nodes above sockets split a socket's L3, else 1 */
+	u32 l3_shift;		/* CPUs with equal apic_id >> l3_shift share an L3 */
 	u32 nr_nodes;
 	u64 node_memory[TOPOLOGY_MAX_NODES];		/* bytes, page aligned */
 	u32 distance[TOPOLOGY_MAX_NODES][TOPOLOGY_MAX_NODES];	/* as in SLIT */

@@ -87,6 +87,7 @@ struct vm {
 	struct clock service;		/* what happens to the VM as a whole: time-outs, refaults, console output */
 	_Atomic int stop;		/* (a) enum vm_stop; first writer wins: vm_request_stop() */
 	_Atomic int exit_code;		/* (a) with VM_STOP_EXIT */
+	_Atomic int stop_claimed;	/* (a) vm_request_stop()'s own: a reason has been given */
 	void (*kick)(struct vcpu *vcpu);	/* (c) set by the runner: the vCPU looks at its clock. Any thread */
 	void (*kick_all)(struct vm *vm);	/* (c) set by the runner: every vCPU and the service loop look at vm->stop */
 	void *runner;			/* the runner's own part */
