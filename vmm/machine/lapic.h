@@ -13,9 +13,16 @@
 #define MACHINE_LAPIC_H
 
 #include "base/types.h"
+#include "core/clock.h"
 
 #define LAPIC_TIMER_HZ	1000000000ull
 #define LAPIC_MMIO_SIZE	0x1000u
+/*
+ * Floor of a periodic timer's period, ns. A guest can ask for 1 ns, which would
+ * keep the VMM busy with nothing but its expirations; a shorter period is served
+ * at this one. (KVM's min_timer_period_us, 200 by default, does the same.)
+ */
+#define LAPIC_MIN_PERIOD	100000ull
 
 enum apic_delivery {		/* ICR and MSI delivery modes (SDM 3A 10.6.1) */
 	APIC_DM_FIXED = 0,
@@ -60,7 +67,7 @@ struct lapic {
 	bool bsp;		/* (c) */
 	bool x2apic_allowed;	/* (c) */
 	bool deadline_allowed;	/* (c) TSC-deadline mode offered */
-	u64 base_msr;		/* (v) IA32_APIC_BASE */
+	u64 base_msr;		/* (a) IA32_APIC_BASE */
 	u32 xapic_id;		/* (a) ID register's field, writable in xAPIC mode */
 	u32 ldr, dfr;		/* (a) */
 	bool x2apic;		/* (a) in x2APIC mode */
@@ -68,8 +75,8 @@ struct lapic {
 	u32 svr, tpr, esr, esr_pending, icr_low, icr_high;
 	u32 lvt[6];		/* CMCI/thermal/perf/LINT0/LINT1/error in lapic.c's order; timer apart */
 	u32 lvt_timer, timer_divide, timer_initial;
-	u64 timer_start, timer_period;	/* ns */
-	u64 timer_due;		/* ns, CLOCK_NEVER if off */
+	u64 timer_start, timer_period;	/* ns; one full count, 0 = not counting */
+	u64 timer_due;		/* ns, CLOCK_NEVER if off or masked */
 	u64 tsc_deadline;	/* MSR value, 0 = disarmed */
 	u64 tsc_hz;		/* (c) to turn a TSC deadline into ns; guest TSC = ns * hz, see lapic_set_tsc_offset() */
 	s64 tsc_offset;
@@ -84,6 +91,8 @@ void lapic_reset(struct lapic *l);
 u32 lapic_read(struct lapic *l, u32 off, u64 now);
 /* xAPIC register write; fills *effect. Reserved registers set ESR bit 7 and do nothing. */
 void lapic_write(struct lapic *l, u32 off, u32 value, u64 now, struct lapic_effect *effect);
+/* Guest TSC = ns * tsc_hz + offset, as IA32_TSC or TSC_ADJUST writes change it; lapic_timer_due() may change. */
+void lapic_set_tsc_offset(struct lapic *l, s64 offset, u64 now);
 /* x2APIC and APIC base MSRs (0x1b, 0x800-0x8ff, 0x6e0). false = #GP. */
 bool lapic_msr_read(struct lapic *l, u32 msr, u64 now, u64 *value);
 bool lapic_msr_write(struct lapic *l, u32 msr, u64 value, u64 now, struct lapic_effect *effect);
@@ -103,6 +112,10 @@ void lapic_set_cr8(struct lapic *l, u8 cr8);
 u64 lapic_timer_due(const struct lapic *l);
 /* The timer has expired: sets IRR if unmasked (returns its vector, else -1) and rearms a periodic timer from its due time. */
 int lapic_timer_fire(struct lapic *l, u64 now);
+/* Globally enabled: does it take messages at all? Any thread. */
+bool lapic_listens(const struct lapic *l);
+/* As `enabled`: globally and by software, so that fixed interrupts are accepted. Any thread. */
+bool lapic_accepts_fixed(const struct lapic *l);
 /*
  * Does a message with this destination address the APIC? Any thread (reads the
  * (a) fields). Physical, logical flat, logical cluster, broadcast; shorthands
