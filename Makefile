@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Faultbed. `make help` lists the targets.
+#
+#   O=DIR       where everything goes (build)
+#   V=1         show the commands
+#   CC=clang    or gcc
+#   SAN=asan    or ubsan or asan,ubsan: sanitizers
+#   WERROR=0    warnings stay warnings
+#   DEPS=no     leave the set-up (host-tools/deps.sh) out
+#   KERNEL_TREE=DIR, KERNEL_TARBALL=FILE   the guest kernel's source, if not Debian's
+#
+# Another compiler, or a sanitizer, has folders of its own (build/clang-asan), so
+# that nothing is built again when changing to and fro. Guest programs,
+# kernel and images are built once, by gcc.
+
+O ?= build
+V ?= 0
+WERROR ?= 1
+SAN ?=
+DEPS ?= yes
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+comma := ,
+empty :=
+space := $(empty) $(empty)
+VARIANT := $(if $(findstring clang,$(CC)),clang,gcc)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+B := $(if $(filter gcc,$(VARIANT)),$(O),$(O)/$(VARIANT))
+
+# Use the whole machine, unless told otherwise.
+ifeq ($(MAKELEVEL),0)
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+endif
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-8s %s\n' $(1) $(2)
+MAKEFLAGS += --no-print-directory
+endif
+
+# --- sources, by layer (docs/architecture.md); a file that is on disk and not here fails make check ---
+
+SRC_base := log nearest rng
+SRC_x86 := state
+SRC_core := clock counters cpuid dist inject memory topology vm
+SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm
+SRC_machine := acpi apicbus bootparams bus channel fdt ioapic lapic lapic-msr lapic-timer loader machine pic pit \
+	pmtimer rtc testdev uart
+SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units vm vcpu run-threads control result
+SRC_front := faultbed
+
+# Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
+GUEST_LIB := common
+GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check
+GUEST_BARE :=
+
+# Unit tests: tests/unit/test-NAME.c, linked with their layer and those below it, so that a layer that
+# leans on a higher one does not even link.
+UNIT_base := rng nearest
+UNIT_x86 := state
+UNIT_core := clock counters cpuid dist inject memory topology
+UNIT_machine := lapic acpi loader
+UNIT_kvm :=
+UNIT_top := scenario
+UNIT_front :=
+
+# --- tests that are not C: executables that speak TAP ---
+
+TESTS_tree := $(wildcard tests/tree/*.sh)
+TESTS_bad_input := $(wildcard tests/bad-input/*.sh)
+TESTS_scenario := $(wildcard tests/scenario/*.sh)
+TESTS_guest := $(wildcard tests/guest/*.sh)
+
+# --- flags ---
+
+PKGS := glib-2.0 json-glib-1.0
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lfdt -lm -pthread
+
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+	-Wpointer-arith -Wvla -Wno-unused-parameter
+ifneq ($(WERROR),0)
+WARN += -Werror
+endif
+SAN_FLAGS :=
+ifneq ($(SAN),)
+SAN_KINDS := $(subst asan,address,$(subst ubsan,undefined,$(subst $(comma),$(space),$(SAN))))
+ifneq ($(filter-out address undefined,$(SAN_KINDS)),)
+$(error SAN=$(SAN): asan, ubsan or asan,ubsan)
+endif
+SAN_FLAGS := $(foreach k,$(SAN_KINDS),-fsanitize=$(k)) -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+
+CFLAGS ?= -O2 -g
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SAN_FLAGS) -pthread -Ivmm -Ihost-tools $(PKG_CFLAGS) -MMD -MP
+ALL_LDFLAGS = $(LDFLAGS) $(SAN_FLAGS)
+GUEST_CC ?= gcc
+GUEST_CFLAGS = -std=gnu11 -O2 -g $(WARN) -static -pthread -Iguest-tests -Ivmm -MMD -MP
+BARE_CFLAGS = -m32 -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,noexecstack -Iguest-tests/bare
+
+# --- what there is to build ---
+
+LAYERS := base x86 core kvm machine top front
+dir_base := vmm/base/
+dir_x86 := vmm/x86/
+dir_core := vmm/core/
+dir_kvm := vmm/kvm/
+dir_machine := vmm/machine/
+dir_top := vmm/
+dir_front := host-tools/
+objs = $(patsubst %,$(B)/obj/$(dir_$(1))%.o,$(SRC_$(1)))
+lib = $(B)/lib/$(1).a
+
+# What a unit test of each layer is linked with: its own, then the lower ones.
+links_base := base
+links_x86 := x86 base
+links_core := core x86 base
+links_machine := machine core x86 base
+links_kvm := kvm core x86 base
+links_top := top machine kvm core x86 base
+links_front := front top machine kvm core x86 base
+
+VMM := $(B)/faultbed-vmm
+FRONT := $(B)/faultbed
+UNIT_TESTS := $(foreach l,$(LAYERS),$(patsubst %,$(B)/tests/unit/test-%,$(UNIT_$(l))))
+GUEST_BINS := $(patsubst %,$(O)/guest-tests/%,$(GUEST_TESTS)) \
+	$(patsubst %,$(O)/guest-tests/bare/%.elf,$(GUEST_BARE))
+INITRAMFS := $(O)/initramfs.cpio.gz
+APPLIANCE := $(O)/appliance.cpio.gz
+KERNEL := $(O)/kernel
+
+.PHONY: all vmm front guest-tests unit-tests kernel initramfs appliance images
+all: vmm front guest-tests unit-tests
+
+vmm: $(VMM)
+front: $(FRONT)
+guest-tests: $(GUEST_BINS)
+unit-tests: $(UNIT_TESTS)
+initramfs: $(INITRAMFS)
+appliance: $(APPLIANCE)
+images: kernel initramfs appliance
+
+# Objects are built again when the flags change, not whenever this file does.
+FLAGS_STAMP := $(B)/.flags
+FLAGS_TEXT := $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)
+ifneq ($(FLAGS_TEXT),$(file <$(FLAGS_STAMP)))
+.PHONY: $(FLAGS_STAMP)
+endif
+$(FLAGS_STAMP):
+	@mkdir -p $(@D)
+	$(file >$@,$(FLAGS_TEXT))@:
+
+$(B)/obj/%.o: %.c $(FLAGS_STAMP)
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+define layer_lib
+$(call lib,$(1)): $(call objs,$(1))
+	$$(call say,AR,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)rm -f $$@ && ar rcs $$@ $$^
+endef
+$(foreach l,$(LAYERS),$(eval $(call layer_lib,$(l))))
+
+$(VMM): $(B)/obj/vmm/main.o $(foreach l,$(links_top),$(call lib,$(l)))
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS)
+
+# The front end shares scenario and topology with the VMM; the linker takes just what it names.
+$(FRONT): $(B)/obj/host-tools/main.o $(foreach l,$(links_front),$(call lib,$(l)))
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS)
+
+define unit_test
+$(B)/tests/unit/test-$(2): $(B)/obj/tests/unit/test-$(2).o $(foreach l,$(links_$(1)),$(call lib,$(l)))
+	$$(call say,LD,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$< -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(PKG_LIBS)
+endef
+$(foreach l,$(LAYERS),$(foreach t,$(UNIT_$(l)),$(eval $(call unit_test,$(l),$(t)))))
+
+# --- guest programs ---
+
+$(O)/obj-guest/%.o: guest-tests/%.c
+	$(call say,GUESTCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(GUEST_CC) $(GUEST_CFLAGS) -c -o $@ $<
+
+$(O)/guest-tests/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUEST_LIB))
+	$(call say,GUESTLD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(GUEST_CC) -static -pthread -o $@ $^ -lm
+
+$(O)/guest-tests/bare/%.elf: guest-tests/bare/%.S $(wildcard guest-tests/bare/*.ld guest-tests/bare/*.h)
+	$(call say,BARE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(GUEST_CC) $(BARE_CFLAGS) $(addprefix -T ,$(wildcard guest-tests/bare/*.ld)) -o $@ $<
+
+# --- kernel and images ---
+
+# The script finds its result in the cache unless something that goes in has changed.
+kernel:
+	@mkdir -p $(O)
+	$(Q)+dir=$$(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS V=$(V) images/kernel-build.sh) && ln -sfn "$$dir" $(KERNEL)
+
+$(INITRAMFS): images/initramfs-build.sh $(GUEST_BINS)
+	$(call say,INITRD,$@)
+	$(Q)images/initramfs-build.sh --guest-tests $(O)/guest-tests -o $@
+
+$(APPLIANCE): images/appliance-build.sh $(O)/faultbed-vmm
+	$(call say,INITRD,$@)
+	$(Q)images/appliance-build.sh --vmm $(O)/faultbed-vmm -o $@
+
+# --- run, check, bench ---
+
+.PHONY: run check check-unit check-kvm check-layers check-headers check-tree check-bad-input check-scenario \
+	check-clang check-san bench deps deps-undo clean distclean help print-sources
+
+# Set-up first, alone, since the build needs what it installs; then all the rest at once, the kernel
+# (the long pole) beside the C code.
+ifeq ($(DEPS),no)
+SETUP := @:
+else
+SETUP := @host-tools/deps.sh install
+endif
+
+run:
+	$(SETUP)
+	@$(MAKE) all images
+	@mkdir -p out
+	$(Q)$(O)/faultbed run scenarios/first-run.ini -o out/first-run.json
+
+# One prove for all, so that its last lines count all. The other variants are parts of it.
+PROVE = FAULTBED_BUILD=$(abspath $(O)) prove --timer $(if $(filter 1,$(V)),-v)
+check:
+ifneq ($(VARIANT),gcc)
+	$(error make check builds the clang and sanitizer variants itself; check-unit takes CC= and SAN=)
+endif
+	$(SETUP)
+	@$(MAKE) all images
+	@$(MAKE) SAN=asan,ubsan unit-tests
+	@$(MAKE) CC=clang vmm front unit-tests
+	$(Q)$(PROVE) $(UNIT_TESTS) $(UNIT_TESTS:$(O)/%=$(O)/gcc-asan-ubsan/%) $(TESTS_tree) \
+		$(TESTS_bad_input) $(TESTS_scenario) $(TESTS_guest) :: --tap
+
+check-unit: unit-tests
+	$(Q)$(PROVE) $(UNIT_TESTS) :: --tap
+check-tree:
+	$(Q)$(PROVE) $(TESTS_tree)
+check-bad-input: all images
+	$(Q)$(PROVE) $(TESTS_bad_input)
+check-scenario: all images
+	$(Q)$(PROVE) $(TESTS_scenario)
+check-kvm: all images
+	$(Q)$(PROVE) $(TESTS_guest)
+check-san:
+	@$(MAKE) SAN=asan,ubsan check-unit
+check-clang:
+	@$(MAKE) CC=clang vmm front unit-tests
+	@$(MAKE) CC=clang check-unit
+check-layers:
+	$(Q)host-tools/check-layers.sh
+check-headers:
+	$(Q)host-tools/check-headers.sh
+
+bench: all images
+	$(Q)host-tools/bench.sh
+
+deps:
+	@host-tools/deps.sh install
+deps-undo:
+	@host-tools/deps.sh undo
+
+# What the build knows of, for the test that compares it with what is on disk.
+print-sources:
+	@printf '%s\n' $(foreach l,$(LAYERS),$(patsubst %,$(dir_$(l))%.c,$(SRC_$(l)))) vmm/main.c host-tools/main.c \
+		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
+		$(patsubst %,guest-tests/bare/%.S,$(GUEST_BARE)) \
+		$(foreach l,$(LAYERS),$(patsubst %,tests/unit/test-%.c,$(UNIT_$(l))))
+
+clean:
+	rm -rf $(O)
+distclean: clean
+	rm -rf out
+	@echo "the kernel's cache, outside the tree, stays: see images/kernel-build.sh"
+
+help:
+	@echo "make run            set-up, build, boot the first scenario, print its table, write out/first-run.json"
+	@echo "make check          all tests (check-unit, check-tree, check-bad-input, check-scenario, check-kvm: parts)"
+	@echo "make all            the VMM, the front end, guest programs, unit tests"
+	@echo "make kernel initramfs appliance   what boots in the guest, and for the nested engine around it"
+	@echo "make check-layers check-headers   the order of the layers; headers that compile alone"
+	@echo "make check-clang check-san        unit tests by clang; under the sanitizers"
+	@echo "make bench          boot time and IPI floor against QEMU on the same host"
+	@echo "make deps deps-undo install what the build needs; take that back"
+	@echo "make clean distclean"
+	@echo "Variables: see the head of Makefile."
+
+-include $(shell find $(B)/obj $(O)/obj-guest -name '*.d' 2>/dev/null)
