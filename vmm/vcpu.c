@@ -147,8 +147,6 @@ enum vcpu_next vcpu_turn(struct vcpu *vcpu, u64 *until)
 /* What a register access of the local APIC asks for, done here since it reaches other APICs and devices. */
 static void vcpu_lapic_effect(struct vcpu *vcpu, const struct lapic_effect *effect, u64 now)
 {
-	struct vm *vm = vcpu->vm;
-
 	if (effect->todo & LAPIC_TODO_ACK)
 		counter_add(&vcpu->counters, COUNTER_eois, 1);
 	if (effect->todo & LAPIC_TODO_TIMER)
@@ -201,7 +199,7 @@ void vcpu_mmio(struct vcpu *vcpu, gpa_t gpa, bool write, void *data, u32 len)
 
 	counter_add(&vcpu->counters, COUNTER_exits_mmio, 1);
 	if (vcpu->lapic && !vcpu->lapic->x2apic) {
-		gpa_t base = ALIGN_DOWN(vcpu->lapic->base_msr & MSR_APIC_BASE_ADDR_MASK, PAGE_SIZE);
+		gpa_t base = ALIGN_DOWN(vcpu->lapic->base_msr & APIC_BASE_ADDR, PAGE_SIZE);
 
 		if (gpa >= base && gpa - base + len <= LAPIC_MMIO_SIZE) {
 			vcpu_lapic_mmio(vcpu, (u32)(gpa - base), write, data, len);
@@ -266,6 +264,22 @@ void vcpu_count_exit(struct vcpu *vcpu, enum counter which)
 		counter_add(&vcpu->counters, COUNTER_exit_injected_ns, delay);
 		vm->engine->charge(vcpu, delay);
 	}
+}
+
+bool vcpu_turn_needed(struct vcpu *vcpu, u64 until)
+{
+	return vcpu->vm->stop != VM_RUNNING || clock_first(&vcpu->clock) < until || vcpu->nmi_pending ||
+	       (vcpu->lapic && lapic_pending(vcpu->lapic) >= 0);
+}
+
+u8 vcpu_get_cr8(struct vcpu *vcpu)
+{
+	return lapic_cr8(vcpu->lapic);
+}
+
+void vcpu_set_cr8(struct vcpu *vcpu, u8 cr8)
+{
+	lapic_set_cr8(vcpu->lapic, cr8);
 }
 
 void vcpu_ioapic_eoi(struct vcpu *vcpu, u8 vector)

@@ -119,6 +119,14 @@ u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, bool refault);
  * upcall above counts by access), and gives the delay of inject point `exit`.
  */
 void vcpu_count_exit(struct vcpu *vcpu, enum counter which);
+/*
+ * Must run() return now? True if the VM ends, an event comes before `until`, or our local APIC holds an
+ * interrupt: what an upcall may just have caused.
+ */
+bool vcpu_turn_needed(struct vcpu *vcpu, u64 until);
+/* Task priority of our local APIC as CR8 (not with APIC_KERNEL). */
+u8 vcpu_get_cr8(struct vcpu *vcpu);
+void vcpu_set_cr8(struct vcpu *vcpu, u8 cr8);
 /* APIC_KERNEL: the guest wrote EOI for a level-triggered vector of the IOAPIC. */
 void vcpu_ioapic_eoi(struct vcpu *vcpu, u8 vector);
 
