@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The checks of a scenario that need more than one key, by the very functions
+ * that will build the machine, so that a file which loads also starts.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/inject.h"
+#include "scenario-keys.h"
+
+/* Where to send the reader for one of several keys that a message may be about. */
+static const char *origin_or_file(const struct scenario *s, const char *key)
+{
+	const struct scenario_key *k = scenario_key_find(s->keys, "vm", key);
+
+	return k ? k->origin : s->path;
+}
+
+static void check_topology(const struct scenario *s, struct scenario_problems *problems)
+{
+	g_autofree struct topology *topo = g_new0(struct topology, 1);
+	g_autofree char *err = NULL;
+	struct topology_params params;
+
+	scenario_topology(s, &params);
+	/* topology_init() counts the nodes; it cannot know how many sizes there are. */
+	if (s->node_memory) {
+		u32 nodes = s->nodes ? s->nodes : s->sockets;
+
+		if (s->nr_node_memory != nodes) {
+			scenario_problem(problems, origin_or_file(s, "node_memory"),
+					 "vm.node_memory: %u sizes for %u nodes", s->nr_node_memory,
+					 nodes);
+			return;
+		}
+	}
+	if (!topology_init(topo, &params, &err))
+		return;
+
+	const char *key = strstr(err, "distance") ? "distance" :
+			  strstr(err, "memory") ? "memory" :
+			  strstr(err, "nodes") ? "nodes" : "topology";
+
+	scenario_problem(problems, origin_or_file(s, key), "vm.%s: %s", key, err);
+}
+
+static void check_pin(const struct scenario *s, struct scenario_problems *problems)
+{
+	u32 want = s->sockets * s->cores * s->threads, have = 0;
+
+	if (!strcmp(s->pin, "none") || !strcmp(s->pin, "auto"))
+		return;
+
+	g_autoptr(GPtrArray) parts = scenario_split(s->pin, ",");
+
+	for (u32 i = 0; i < parts->len; i++) {
+		const char *dash = strchr(parts->pdata[i], '-');
+		u32 lo = strtoul(parts->pdata[i], NULL, 10);
+
+		have += dash ? strtoul(dash + 1, NULL, 10) - lo + 1 : 1;
+	}
+	if (have != want)
+		scenario_problem(problems, scenario_origin(s, "vm", "pin"),
+				 "vm.pin: %u host CPUs for %u vCPUs; name one for each", have, want);
+}
+
+/* Would it pass if it were not "none"? For those keys that take a distribution. */
+static bool is_dist_key(const char *key)
+{
+	return strcmp(key, "ept.refault") && strcmp(key, "ept.count") && strcmp(key, "ipi.vectors");
+}
+
+static void check_inject(const struct scenario *s, struct scenario_problems *problems)
+{
+	g_autofree char *dir = g_path_get_dirname(s->path);
+	g_autofree struct inject *inj = g_new0(struct inject, 1);
+
+	inject_init(inj);
+	for (u32 i = 0; i < s->keys->len; i++) {
+		const struct scenario_key *k = s->keys->pdata[i];
+		const char *value = k->value;
+		g_autofree char *err = NULL;
+
+		if (strcmp(k->section, "inject"))
+			continue;
+		if (!strcmp(value, "none")) {
+			if (!is_dist_key(k->key))
+				continue;
+			value = "fixed:1ns";
+		}
+		if (inject_add(inj, k->key, value, dir, &err))
+			scenario_problem(problems, k->origin, "inject.%s: %s", k->key, err);
+	}
+	inject_destroy(inj);
+}
+
+void scenario_check(const struct scenario *s, struct scenario_problems *problems)
+{
+	check_topology(s, problems);
+	check_pin(s, problems);
+	check_inject(s, problems);
+	if (s->boot_timeout_ns > s->timeout_ns)
+		scenario_problem(problems, scenario_origin(s, "run", "boot_timeout"),
+				 "run.boot_timeout is longer than run.timeout, which has the boot in it");
+}

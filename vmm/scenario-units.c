@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sizes and times as a scenario writes them: always with a unit, because a bare
+ * number would mean bytes to one reader and pages to the next.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "scenario-keys.h"
+
+int scenario_fail(char **err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	*err = g_strdup_vprintf(fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+struct unit {
+	const char *name;
+	u64 factor;
+};
+
+static const struct unit size_units[] = {
+	/* Bytes last: the hint takes the first of equals, and "GB" is to become GiB. */
+	{ "KiB", KIB }, { "MiB", MIB }, { "GiB", GIB }, { "TiB", GIB * 1024 }, { "B", 1 },
+};
+
+static const struct unit time_units[] = {
+	{ "ns", 1 }, { "us", NSEC_PER_USEC }, { "ms", NSEC_PER_MSEC }, { "s", NSEC_PER_SEC },
+};
+
+static int unit_fail(char **err, const char *text, const char *unit, const struct unit *units,
+		     u32 nr, const char *example)
+{
+	const char *names[8];
+	g_autofree char *list = g_strdup("");
+
+	for (u32 i = 0; i < nr; i++) {
+		char *more = g_strdup_printf("%s%s%s", list, i ? ", " : "", units[i].name);
+
+		names[i] = units[i].name;
+		g_free(list);
+		list = more;
+	}
+	if (!*unit)
+		return scenario_fail(err, "\"%s\" has no unit: write it like %s (units are %s)", text, example,
+			    list);
+
+	const char *near = nearest_name(unit, names, nr);
+
+	return scenario_fail(err, "\"%s\" has the unknown unit \"%s\"%s%s%s (units are %s)", text, unit,
+		    near ? "; did you mean " : "", near ? near : "", near ? "?" : "", list);
+}
+
+static const struct unit *unit_find(const char *name, const struct unit *units, u32 nr)
+{
+	for (u32 i = 0; i < nr; i++)
+		if (!strcmp(units[i].name, name))
+			return &units[i];
+	return NULL;
+}
+
+int scenario_parse_size(const char *text, u64 *bytes, char **err)
+{
+	const char *p = text;
+	u64 n = 0;
+
+	while (g_ascii_isdigit(*p)) {
+		if (n > (UINT64_MAX - 9) / 10)
+			return scenario_fail(err, "\"%s\" is too large", text);
+		n = n * 10 + (u64)(*p++ - '0');
+	}
+	if (p == text || *p == '.')
+		return scenario_fail(err, "\"%s\" is not a size: a whole number and its unit, like 2GiB or 512MiB",
+			    text);
+	/* Zero is zero in every unit. */
+	if (!n && !*p) {
+		*bytes = 0;
+		return 0;
+	}
+
+	const struct unit *u = unit_find(p, size_units, ARRAY_SIZE(size_units));
+
+	if (!u)
+		return unit_fail(err, text, p, size_units, ARRAY_SIZE(size_units), "2GiB");
+	if (n > UINT64_MAX / u->factor)
+		return scenario_fail(err, "\"%s\" is too large", text);
+	*bytes = n * u->factor;
+	return 0;
+}
+
+int scenario_parse_time(const char *text, u64 *ns, char **err)
+{
+	u64 whole = 0, fraction = 0, scale = 1;
+	const char *p = text;
+
+	while (g_ascii_isdigit(*p) && whole < UINT64_MAX / 100)
+		whole = whole * 10 + (u64)(*p++ - '0');
+	if (p == text)
+		return scenario_fail(err, "\"%s\" is not a time: a number and its unit, like 50ms or 1.5s", text);
+	if (*p == '.') {
+		const char *dot = p++;
+
+		while (g_ascii_isdigit(*p) && scale < NSEC_PER_SEC) {
+			fraction = fraction * 10 + (u64)(*p++ - '0');
+			scale *= 10;
+		}
+		if (p == dot + 1)
+			return scenario_fail(err, "\"%s\" has no digit after the point", text);
+	}
+
+	const struct unit *u = unit_find(p, time_units, ARRAY_SIZE(time_units));
+
+	if (!u)
+		return unit_fail(err, text, p, time_units, ARRAY_SIZE(time_units), "50ms");
+	if (whole > UINT64_MAX / 2 / u->factor)
+		return scenario_fail(err, "\"%s\" is too long", text);
+	*ns = whole * u->factor + fraction * u->factor / scale;
+	return 0;
+}
