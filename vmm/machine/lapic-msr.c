@@ -14,18 +14,18 @@
  */
 static bool base_change_valid(const struct lapic *l, u64 value)
 {
-	u64 old = l->base_msr & (APIC_BASE_EN | APIC_BASE_EXTD);
-	u64 new = value & (APIC_BASE_EN | APIC_BASE_EXTD);
+	u64 old = l->base_msr & (APIC_BASE_ENABLE | APIC_BASE_X2APIC);
+	u64 new = value & (APIC_BASE_ENABLE | APIC_BASE_X2APIC);
 
-	if (value & ~(APIC_BASE_ADDR | APIC_BASE_EN | APIC_BASE_EXTD | APIC_BASE_BSP))
+	if (value & ~(APIC_BASE_ADDR | APIC_BASE_ENABLE | APIC_BASE_X2APIC | APIC_BASE_BSP))
 		return false;
-	if ((new & APIC_BASE_EXTD) && !l->x2apic_allowed)
+	if ((new & APIC_BASE_X2APIC) && !l->x2apic_allowed)
 		return false;
-	if (new == APIC_BASE_EXTD)
+	if (new == APIC_BASE_X2APIC)
 		return false;
-	if (!old && (new & APIC_BASE_EXTD))
+	if (!old && (new & APIC_BASE_X2APIC))
 		return false;
-	return !(old & APIC_BASE_EXTD) || new != APIC_BASE_EN;
+	return !(old & APIC_BASE_X2APIC) || new != APIC_BASE_ENABLE;
 }
 
 /* Bits that may be set in a write of a 32-bit x2APIC register; 0 with *known = false if none can be written. */
@@ -108,7 +108,7 @@ static bool x2apic_write(struct lapic *l, u32 off, u64 value, u64 now, struct la
 
 static bool is_x2apic_msr(u32 msr)
 {
-	return msr >= MSR_X2APIC_FIRST && msr <= MSR_X2APIC_LAST;
+	return msr >= MSR_IA32_X2APIC_FIRST && msr <= MSR_IA32_X2APIC_LAST;
 }
 
 bool lapic_msr_read(struct lapic *l, u32 msr, u64 now, u64 *value)
@@ -116,20 +116,20 @@ bool lapic_msr_read(struct lapic *l, u32 msr, u64 now, u64 *value)
 	u32 low;
 
 	*value = 0;
-	if (msr == MSR_APIC_BASE) {
+	if (msr == MSR_IA32_APIC_BASE) {
 		*value = l->base_msr;
 		return true;
 	}
-	if (msr == MSR_TSC_DEADLINE) {
+	if (msr == MSR_IA32_TSC_DEADLINE) {
 		*value = lapic_timer_deadline(l, now);
 		return l->deadline_allowed;
 	}
 	if (!is_x2apic_msr(msr) || !l->x2apic)
 		return false;
-	if (!lapic_reg_read(l, (msr - MSR_X2APIC_FIRST) << 4, now, &low))
+	if (!lapic_reg_read(l, (msr - MSR_IA32_X2APIC_FIRST) << 4, now, &low))
 		return false;
 	*value = low;
-	if (msr == MSR_X2APIC_FIRST + (APIC_ICR >> 4))
+	if (msr == MSR_IA32_X2APIC_FIRST + (APIC_ICR >> 4))
 		*value |= (u64)l->icr_high << 32;
 	return true;
 }
@@ -140,16 +140,16 @@ bool lapic_msr_write(struct lapic *l, u32 msr, u64 value, u64 now, struct lapic_
 	bool ok = false;
 
 	memset(effect, 0, sizeof(*effect));
-	if (msr == MSR_APIC_BASE) {
+	if (msr == MSR_IA32_APIC_BASE) {
 		ok = base_change_valid(l, value);
 		if (ok)
 			lapic_base_set(l, value);
-	} else if (msr == MSR_TSC_DEADLINE) {
+	} else if (msr == MSR_IA32_TSC_DEADLINE) {
 		ok = l->deadline_allowed;
 		if (ok)
 			lapic_timer_set_deadline(l, value, now);
 	} else if (is_x2apic_msr(msr) && l->x2apic) {
-		ok = x2apic_write(l, (msr - MSR_X2APIC_FIRST) << 4, value, now, effect);
+		ok = x2apic_write(l, (msr - MSR_IA32_X2APIC_FIRST) << 4, value, now, effect);
 	}
 	if (l->timer_due != due)
 		effect->todo |= LAPIC_TODO_TIMER;

@@ -55,7 +55,7 @@ static u32 lapic_ppr(const struct lapic *l)
 
 static void lapic_update_enabled(struct lapic *l)
 {
-	shared_set(l->enabled, (l->base_msr & APIC_BASE_EN) && (l->svr & APIC_SVR_ENABLE));
+	shared_set(l->enabled, (l->base_msr & APIC_BASE_ENABLE) && (l->svr & APIC_SVR_ENABLE));
 }
 
 void lapic_init(struct lapic *l, u32 apic_id, bool bsp, bool x2apic_allowed, bool deadline_allowed, u64 tsc_hz)
@@ -67,7 +67,7 @@ void lapic_init(struct lapic *l, u32 apic_id, bool bsp, bool x2apic_allowed, boo
 	l->x2apic_allowed = x2apic_allowed;
 	l->deadline_allowed = deadline_allowed;
 	l->tsc_hz = tsc_hz;
-	l->base_msr = APIC_BASE_DEFAULT | APIC_BASE_EN | (bsp ? APIC_BASE_BSP : 0);
+	l->base_msr = APIC_BASE_DEFAULT | APIC_BASE_ENABLE | (bsp ? APIC_BASE_BSP : 0);
 	l->xapic_id = apic_id & 0xff;
 	lapic_reset(l);
 }
@@ -99,14 +99,14 @@ void lapic_base_set(struct lapic *l, u64 base)
 	u64 old = l->base_msr;
 
 	shared_set(l->base_msr, base);
-	shared_set(l->x2apic, (base & APIC_BASE_EN) && (base & APIC_BASE_EXTD));
-	if (!(base & APIC_BASE_EN)) {
+	shared_set(l->x2apic, (base & APIC_BASE_ENABLE) && (base & APIC_BASE_X2APIC));
+	if (!(base & APIC_BASE_ENABLE)) {
 		/* Disabled: all state is lost, and enabling finds the APIC as after power-up (10.4.3). */
-		if (old & APIC_BASE_EN) {
+		if (old & APIC_BASE_ENABLE) {
 			shared_set(l->xapic_id, l->id & 0xff);
 			lapic_reset(l);
 		}
-	} else if (l->x2apic && !(old & APIC_BASE_EXTD)) {
+	} else if (l->x2apic && !(old & APIC_BASE_X2APIC)) {
 		shared_set(l->ldr, (l->id >> 4) << 16 | BIT(l->id & 15));
 		l->icr_high = 0;
 	}
@@ -115,7 +115,7 @@ void lapic_base_set(struct lapic *l, u64 base)
 
 bool lapic_listens(const struct lapic *l)
 {
-	return shared_get(l->base_msr) & APIC_BASE_EN;
+	return shared_get(l->base_msr) & APIC_BASE_ENABLE;
 }
 
 bool lapic_accepts_fixed(const struct lapic *l)
@@ -391,7 +391,7 @@ u32 lapic_read(struct lapic *l, u32 off, u64 now)
 	u32 value;
 
 	/* Disabled, or in x2APIC mode: nothing answers at this address. */
-	if (!(l->base_msr & APIC_BASE_EN) || l->x2apic || off >= LAPIC_MMIO_SIZE)
+	if (!(l->base_msr & APIC_BASE_ENABLE) || l->x2apic || off >= LAPIC_MMIO_SIZE)
 		return UINT32_MAX;
 	/* Registers fill the first four of each sixteen bytes; the rest is undefined (10.4.1). */
 	if (off & 0xc)
@@ -429,7 +429,7 @@ void lapic_write(struct lapic *l, u32 off, u32 value, u64 now, struct lapic_effe
 	u64 due = l->timer_due;
 
 	memset(effect, 0, sizeof(*effect));
-	if (!(l->base_msr & APIC_BASE_EN) || l->x2apic || off >= LAPIC_MMIO_SIZE || off & 15)
+	if (!(l->base_msr & APIC_BASE_ENABLE) || l->x2apic || off >= LAPIC_MMIO_SIZE || off & 15)
 		return;
 	if (!lapic_reg_write(l, off, value, now, effect) && !xapic_write(l, off, value))
 		lapic_error(l, APIC_ESR_REGISTER);

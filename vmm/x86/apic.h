@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Local APIC and IOAPIC registers: offsets, fields and MSR numbers (SDM vol. 3A
+ * Local APIC and IOAPIC registers: offsets and fields; the MSRs are in msr.h (SDM vol. 3A
  * chapter 10, [11] in newer editions; 82093AA data sheet). No state, no code
  * with side effects.
  */
@@ -8,18 +8,9 @@
 #define X86_APIC_H
 
 #include "base/types.h"
+#include "x86/msr.h"
 
-/* IA32_APIC_BASE (SDM 3A 10.4.4, 10.12.1). */
-#define MSR_APIC_BASE		0x1bu
-#define APIC_BASE_BSP		BIT_ULL(8)
-#define APIC_BASE_EXTD		BIT_ULL(10)	/* x2APIC mode, together with EN */
-#define APIC_BASE_EN		BIT_ULL(11)
-#define APIC_BASE_ADDR		0x000ffffffffff000ull
 #define APIC_BASE_DEFAULT	0xfee00000ull
-
-#define MSR_TSC_DEADLINE	0x6e0u
-#define MSR_X2APIC_FIRST	0x800u
-#define MSR_X2APIC_LAST		0x8ffu
 
 /* Register offsets of the xAPIC page; x2APIC MSR = 0x800 + (offset >> 4). */
 #define APIC_ID			0x020u
