@@ -13,6 +13,7 @@
 struct channel {
 	struct vm *vm;		/* (c) */
 	gpa_t gpa;		/* (c) 0 = no channel */
+	_Atomic int warned;	/* (a) a corrupt table has been reported */
 };
 
 /* A copy of the guest's counters at one moment. */
@@ -30,7 +31,7 @@ int channel_init(struct channel *ch, struct vm *vm, gpa_t gpa);
 /* Read all. A kernel that does not publish gives valid = false; a corrupt table too, with one warning. Any thread. */
 void channel_read(const struct channel *ch, struct channel_snapshot *snap);
 void channel_snapshot_free(struct channel_snapshot *snap);
-/* Ask for a knob's value. -EINVAL name or value too long or with bytes outside [!-~]; -ENOSPC table full. */
+/* Ask for a knob's value; "" withdraws a request. -ENODEV no channel; -EINVAL name empty, name or value too long or with bytes outside [!-~]; -ENOSPC table full. */
 int channel_request_knob(struct channel *ch, const char *name, const char *value);
 /* Forget all requests. */
 void channel_clear_knobs(struct channel *ch);
