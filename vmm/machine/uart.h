@@ -2,7 +2,8 @@
 /*
  * A 16550A UART with FIFOs (National Semiconductor PC16550D data sheet). Output
  * goes byte by byte to a sink; input is queued without limit and handed to the
- * guest as its receive FIFO empties. Transmission takes no time. Under vm->lock.
+ * guest, while it holds RTS (MCR bit 1, set by any driver that opens the port),
+ * as it reads. Transmission takes no time. Under vm->lock.
  */
 #ifndef MACHINE_UART_H
 #define MACHINE_UART_H
@@ -14,9 +15,11 @@ typedef void (*uart_sink)(void *ctx, u8 byte);
 struct uart {
 	struct vm *vm;
 	u32 irq;
-	uart_sink sink;		/* called under vm->lock: must not block */
+	uart_sink sink;		/* called under vm->lock: must not block; NULL drops */
 	void *sink_ctx;
-	u8 ier, iir, fcr, lcr, mcr, lsr, scr, dll, dlm;
+	u8 ier, fcr, lcr, mcr, lsr, scr, dll, dlm;	/* lsr: error bits only, the others are computed */
+	u8 loop_byte;		/* loopback: the byte on its way back */
+	bool loop_full;
 	bool thr_pending;	/* THRE interrupt not yet acknowledged */
 	GByteArray *input;	/* not yet read by the guest */
 	u32 input_pos;
