@@ -11,11 +11,12 @@
 #include "core/vm.h"
 
 struct pic {
+	/* imr: 1 = masked; irr follows the lines; read_isr: what the even port reads; icw_step: see pic.c */
 	struct { u8 imr, irr, isr, icw_step, icw4, base, read_isr, elcr; } chip[2];
 };
 
 void pic_init(struct pic *pic);
-/* bus_fn; `off` counts from 0x20, 0xa0 or 0x4d0: three ranges, told apart by the device pointer. */
+/* bus_fn, each with the struct pic as its device; `off` counts from 0x20, 0xa0 and 0x4d0. */
 void pic_master_access(void *dev, struct vcpu *vcpu, u64 off, bool write, void *data, u32 len);
 void pic_slave_access(void *dev, struct vcpu *vcpu, u64 off, bool write, void *data, u32 len);
 void pic_elcr_access(void *dev, struct vcpu *vcpu, u64 off, bool write, void *data, u32 len);
