@@ -29,7 +29,13 @@ struct machine {
 	struct channel channel;
 };
 
-/* Build all devices and claim their ranges on vm->bus. vm->topo and RAM slots are in place. -errno, reported. */
+/*
+ * Build all devices and claim their ranges on vm->bus, which exists; so do
+ * vm->topo, vm->engine and the vCPUs with their clocks (the PIT ticks on vCPU
+ * 0's). On the thread that builds the VM. -errno, reported; machine_destroy()
+ * then still has to be called. machine_destroy() comes before the clocks go and
+ * leaves vm->bus to its owner.
+ */
 int machine_init(struct vm *vm);
 void machine_destroy(struct vm *vm);
 /* Raise or lower an ISA IRQ line (0..15): to the PIC stub and, by the MADT's overrides, the IOAPIC pin. Under vm->lock. */
