@@ -1,0 +1,711 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A VM's life. The control protocol's lines arrive under vm->lock, byte by byte,
+ * from whichever vCPU writes them; marks arrive without it. `lock` orders the two;
+ * it is taken inside vm->lock, never around it.
+ */
+#define _GNU_SOURCE
+#include "session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "console.h"
+#include "machine/machine.h"
+#include "record.h"
+#include "refault.h"
+#include "run-threads.h"
+
+#define CONTROL_LINE_MAX	4096u
+/* Lines of a kind that a guest can make us keep for one repeat. */
+#define CONTROL_KEEP_MAX	4096u
+#define FLUSH_PERIOD_NS		(20 * NSEC_PER_MSEC)
+/* After a panic's first line: time for the rest of its words. */
+#define PANIC_GRACE_NS		(2 * NSEC_PER_SEC)
+/* After `quit`: time for init to leave. */
+#define QUIT_GRACE_NS		(20 * NSEC_PER_SEC)
+
+enum session_state {
+	SESSION_BOOTING,	/* until the first `ready` */
+	SESSION_KNOBS,		/* `knobs` sent; until `ready` */
+	SESSION_RUNNING,	/* `run` sent; until `done` and `ready` */
+	SESSION_QUITTING,	/* `quit` sent */
+};
+
+/* Two marks and the counters at each. */
+struct region {
+	struct sample from, to;
+	bool begun, ended;
+	u32 pairs;
+};
+
+struct session {
+	struct vm *vm;			/* (c) */
+	const struct scenario *s;	/* (c) */
+	struct vm_setup *setup;		/* (c) */
+	const struct session_params *params;	/* (c) */
+	struct console console;
+	struct refault refault;
+	struct clock_event flush, timeout, boot_timeout, panic_end, quit_end;	/* on vm->service */
+	u64 host_start;			/* (c) */
+
+	GMutex lock;			/* all below */
+	enum session_state state;
+	bool spoke;			/* init said hello */
+	GString *line;
+	u32 repeat;			/* the one that runs or comes next */
+	u32 measured;			/* records written */
+	bool failed;			/* a command failed, or something asked for could not be done */
+	bool knob_error;
+	struct region load, command;
+	JsonObject *guest, *knobs, *reports;
+	GPtrArray *proc, *warnings;
+	JsonArray *phases;
+	char *why;			/* first reason that is not in vm->stop */
+};
+
+static u64 session_now(struct session *ss)
+{
+	return ss->vm->engine->now(ss->vm, NULL);
+}
+
+static void session_say(struct session *ss, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void session_say(struct session *ss, const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+
+	if (!ss->params->progress)
+		return;
+	va_start(ap, fmt);
+	text = g_strdup_vprintf(fmt, ap);
+	va_end(ap);
+	fb_info("progress: %s: %s", ss->params->cell, text);
+	g_free(text);
+}
+
+/* To the guest's init. Under vm->lock. */
+static void control_send(struct session *ss, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void control_send(struct session *ss, const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, fmt);
+	text = g_strdup_vprintf(fmt, ap);
+	va_end(ap);
+	uart_input(&ss->vm->machine->control, text, (u32)strlen(text));
+	g_free(text);
+}
+
+static void region_reset(struct region *r)
+{
+	sample_free(&r->from);
+	sample_free(&r->to);
+	r->begun = r->ended = false;
+	r->pairs = 0;
+}
+
+static void repeat_reset(struct session *ss)
+{
+	region_reset(&ss->load);
+	region_reset(&ss->command);
+	json_object_unref(ss->reports);
+	ss->reports = json_object_new();
+	json_array_unref(ss->phases);
+	ss->phases = json_array_new();
+	g_ptr_array_set_size(ss->proc, 0);
+	g_ptr_array_set_size(ss->warnings, 0);
+}
+
+/* The guest's shape for its own checks. */
+static void control_send_topology(struct session *ss)
+{
+	const struct topology *t = &ss->vm->topo;
+	GString *text = g_string_new(NULL);
+	u32 i, j;
+
+	control_send(ss, "env FAULTBED_TOPOLOGY=%ux%ux%u\n", t->sockets, t->cores, t->threads);
+	control_send(ss, "env FAULTBED_CPU_ORDER=%s\n", t->order == CPU_ORDER_SIBLINGS_LAST ? "siblings-last" :
+		     "siblings-adjacent");
+	control_send(ss, "env FAULTBED_NODES=%u\n", t->nr_nodes);
+	for (i = 0; i < t->nr_nodes; i++)
+		for (j = 0; j < t->nr_nodes; j++)
+			g_string_append_printf(text, "%s%u", j ? "," : i ? ";" : "", t->distance[i][j]);
+	control_send(ss, "env FAULTBED_DISTANCE=%s\n", text->str);
+	g_string_truncate(text, 0);
+	for (i = 0; i < t->nr_cpus; i++)
+		g_string_append_printf(text, "%s%u", i ? "," : "", t->cpu[i].apic_id);
+	control_send(ss, "env FAULTBED_APIC_IDS=%s\n", text->str);
+	g_string_free(text, TRUE);
+}
+
+static void session_start_repeat(struct session *ss)
+{
+	const struct scenario *s = ss->s;
+
+	repeat_reset(ss);
+	ss->state = SESSION_RUNNING;
+	session_say(ss, "repeat %u of %u: %s", ss->repeat + 1, s->repeat, s->command);
+	control_send_topology(ss);
+	control_send(ss, "env FAULTBED_WARMUP_NS=%llu\n", (unsigned long long)s->warmup_ns);
+	control_send(ss, "env FAULTBED_DURATION_NS=%llu\n", (unsigned long long)s->duration_ns);
+	control_send(ss, "env FAULTBED_SEED=%llu\n", (unsigned long long)(s->seed + ss->repeat));
+	control_send(ss, "run %s\n", s->command);
+}
+
+static void session_quit(struct session *ss)
+{
+	ss->state = SESSION_QUITTING;
+	control_send(ss, "quit\n");
+	clock_schedule(&ss->vm->service, &ss->quit_end, session_now(ss) + QUIT_GRACE_NS);
+}
+
+static char *file_sha256(const char *path)
+{
+	char *data = NULL, *sum = NULL;
+	gsize len;
+
+	if (path && g_file_get_contents(path, &data, &len, NULL))
+		sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (guchar *)data, len);
+	g_free(data);
+	return sum ? sum : g_strdup("");
+}
+
+static JsonObject *file_object(const char *path)
+{
+	JsonObject *o = json_object_new();
+	char *base = path ? g_path_get_basename(path) : g_strdup(""), *sum = file_sha256(path);
+
+	json_object_set_string_member(o, "file", base);
+	json_object_set_string_member(o, "sha256", sum);
+	g_free(base);
+	g_free(sum);
+	return o;
+}
+
+/* "name=value" lines as an object. */
+static JsonObject *lines_object(char *text)
+{
+	JsonObject *o = json_object_new();
+	char **lines = g_strsplit(text, "\n", -1), **l;
+
+	for (l = lines; *l; l++) {
+		char *eq = strchr(*l, '=');
+
+		if (!eq)
+			continue;
+		*eq = 0;
+		json_object_set_string_member(o, *l, eq + 1);
+	}
+	g_strfreev(lines);
+	g_free(text);
+	return o;
+}
+
+/* kB of a line of /proc/self/status. */
+static u64 self_status_kb(const char *name)
+{
+	char *text = NULL, *at;
+	u64 kb = 0;
+
+	if (g_file_get_contents("/proc/self/status", &text, NULL, NULL)) {
+		at = strstr(text, name);
+		if (at)
+			kb = g_ascii_strtoull(at + strlen(name), NULL, 10);
+	}
+	g_free(text);
+	return kb;
+}
+
+/* Resident beyond guest RAM: all that is not shared memory, since RAM is a memfd and nothing else of ours is. */
+static JsonObject *memory_object(const struct vm *vm)
+{
+	JsonObject *o = json_object_new();
+
+	json_object_set_int_member(o, "ram", (gint64)vm->mem.size);
+	json_object_set_int_member(o, "resident_beyond_ram",
+				   (gint64)((self_status_kb("RssAnon:") + self_status_kb("RssFile:")) * KIB));
+	return o;
+}
+
+static void session_write_vm_record(struct session *ss)
+{
+	struct vm *vm = ss->vm;
+	JsonObject *r = record_new("vm", ss->params->cell), *o;
+	static const char *const apic_name[] = { "xapic", "x2apic", "kernel" };
+	GPtrArray *effective = scenario_effective(ss->s);
+	struct channel_snapshot snap = { 0 };
+	JsonArray *a;
+	u32 i;
+
+	json_object_set_string_member(r, "engine", vm->engine->name);
+	o = json_object_new();
+	for (i = 0; i + 1 < effective->len; i += 2)
+		json_object_set_string_member(o, effective->pdata[i], effective->pdata[i + 1]);
+	g_ptr_array_unref(effective);
+	json_object_set_object_member(r, "scenario", o);
+	o = file_object(ss->setup->kernel);
+	json_object_set_string_member(o, "version", ss->setup->boot.version);
+	channel_read(&vm->machine->channel, &snap);
+	if (snap.valid) {
+		json_object_set_string_member(o, "release", snap.kernel_release);
+		json_object_set_string_member(o, "patch_id", snap.patch_id);
+	}
+	channel_snapshot_free(&snap);
+	json_object_set_object_member(r, "kernel", o);
+	json_object_set_object_member(r, "initrd", file_object(ss->setup->initrd));
+	json_object_set_string_member(r, "cmdline", ss->setup->cmdline);
+	json_object_set_string_member(r, "feature_mask", ss->setup->features);
+	json_object_set_string_member(r, "features_missing", ss->setup->missing);
+	json_object_set_string_member(r, "apic", apic_name[vm->apic]);
+	json_object_set_string_member(r, "time", ss->setup->caps.virtual_time ? "virtual" : "host");
+	a = json_array_new();
+	for (i = 0; i < ss->setup->trust->len; i++)
+		json_array_add_string_element(a, ss->setup->trust->pdata[i]);
+	json_object_set_array_member(r, "trust", a);
+	o = json_object_new();
+	json_object_set_int_member(o, "ready_ns", (gint64)session_now(ss));
+	json_object_set_int_member(o, "host_ns", g_get_monotonic_time() * 1000 - (gint64)ss->host_start);
+	json_object_set_object_member(r, "boot", o);
+	if (ss->setup->ipi_floor_ns)
+		json_object_set_int_member(r, "ipi_floor_ns", (gint64)ss->setup->ipi_floor_ns);
+	json_object_set_object_member(r, "guest", json_object_ref(ss->guest));
+	json_object_set_object_member(r, "host", lines_object(vm->engine->describe(vm)));
+	json_object_set_object_member(r, "memory", memory_object(vm));
+	record_write(r, ss->params->record_fd);
+}
+
+static void session_write_repeat(struct session *ss, int exit_status)
+{
+	bool load = ss->load.ended;
+	const struct region *region = load ? &ss->load : &ss->command;
+	JsonObject *r = record_new("repeat", ss->params->cell);
+	JsonArray *a = json_array_new();
+	u32 i;
+
+	json_object_set_int_member(r, "repeat", ss->repeat);
+	json_object_set_int_member(r, "seed", (gint64)(ss->s->seed + ss->repeat));
+	json_object_set_string_member(r, "marks", load ? "load" : "command");
+	if (region->ended) {
+		json_object_set_int_member(r, "time_ns", (gint64)(region->to.now - region->from.now));
+		record_difference(r, ss->vm, &region->from, &region->to, ss->proc);
+	} else {
+		g_ptr_array_add(ss->warnings, g_strdup("the command left no pair of marks: nothing was measured"));
+	}
+	if (ss->load.pairs > 1)
+		g_ptr_array_add(ss->warnings, g_strdup_printf("the load marked %u regions; the last one is reported",
+							      ss->load.pairs));
+	json_object_set_object_member(r, "reports", json_object_ref(ss->reports));
+	json_object_set_object_member(r, "knobs", json_object_ref(ss->knobs));
+	json_object_set_array_member(r, "phases", json_array_ref(ss->phases));
+	json_object_set_int_member(r, "exit_status", exit_status);
+	for (i = 0; i < ss->warnings->len; i++)
+		json_array_add_string_element(a, ss->warnings->pdata[i]);
+	json_object_set_array_member(r, "warnings", a);
+	record_write(r, ss->params->record_fd);
+	ss->measured++;
+}
+
+static void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
+{
+	struct session *ss = ctx;
+	struct vm *vm = ss->vm;
+	JsonObject *o;
+
+	g_mutex_lock(&ss->lock);
+	if (ss->state != SESSION_RUNNING)
+		goto out;
+	switch (mark) {
+	case MARK_COMMAND_BEGIN:
+		__atomic_store_n((bool *)&vm->inject.on, true, __ATOMIC_RELAXED);
+		refault_start(&ss->refault, now);
+		sample_take(vm, &ss->command.from);
+		ss->command.begun = true;
+		break;
+	case MARK_COMMAND_END:
+		if (ss->command.begun) {
+			sample_take(vm, &ss->command.to);
+			ss->command.ended = true;
+		}
+		__atomic_store_n((bool *)&vm->inject.on, false, __ATOMIC_RELAXED);
+		break;
+	case MARK_BEGIN:
+		sample_take(vm, &ss->load.from);
+		ss->load.begun = true;
+		ss->load.ended = false;
+		break;
+	case MARK_END:
+		if (ss->load.begun) {
+			sample_take(vm, &ss->load.to);
+			ss->load.ended = true;
+			ss->load.begun = false;
+			ss->load.pairs++;
+		}
+		break;
+	default:
+		if (json_array_get_length(ss->phases) >= CONTROL_KEEP_MAX)
+			break;
+		o = json_object_new();
+		json_object_set_int_member(o, "mark", mark);
+		json_object_set_int_member(o, "ns", (gint64)now);
+		json_array_add_object_element(ss->phases, o);
+	}
+out:
+	g_mutex_unlock(&ss->lock);
+}
+
+static void session_done(struct session *ss, const char *text)
+{
+	int status = (int)g_ascii_strtoll(text, NULL, 10);
+
+	if (ss->state != SESSION_RUNNING)
+		return;
+	session_write_repeat(ss, status);
+	if (status) {
+		ss->failed = true;
+		if (!ss->why)
+			ss->why = g_strdup_printf("the command ended with status %d: %s", status, ss->s->command);
+	}
+	session_say(ss, "repeat %u of %u: done, status %d", ss->repeat + 1, ss->s->repeat, status);
+	ss->repeat++;
+}
+
+static void session_ready(struct session *ss)
+{
+	switch (ss->state) {
+	case SESSION_BOOTING:
+		clock_schedule(&ss->vm->service, &ss->boot_timeout, CLOCK_NEVER);
+		session_write_vm_record(ss);
+		session_say(ss, "guest is up after %.1f s", (double)session_now(ss) / 1e9);
+		if (ss->s->knob_name->len) {
+			ss->state = SESSION_KNOBS;
+			control_send(ss, "knobs\n");
+			return;
+		}
+		break;
+	case SESSION_KNOBS:
+		if (ss->knob_error) {
+			session_quit(ss);
+			return;
+		}
+		break;
+	case SESSION_RUNNING:
+		break;
+	case SESSION_QUITTING:
+		return;
+	}
+	if (ss->repeat < ss->s->repeat)
+		session_start_repeat(ss);
+	else
+		session_quit(ss);
+}
+
+static void session_error(struct session *ss, const char *text)
+{
+	ss->failed = true;
+	ss->knob_error |= ss->state == SESSION_KNOBS;
+	if (!ss->why)
+		ss->why = g_strdup(text);
+}
+
+static void keep_line(GPtrArray *lines, const char *text)
+{
+	if (lines->len < CONTROL_KEEP_MAX)
+		g_ptr_array_add(lines, g_strdup(text));
+}
+
+static void session_report(struct session *ss, const char *text)
+{
+	char **word = g_strsplit(text, " ", 3), *end;
+	JsonObject *o;
+	double value;
+
+	if (g_strv_length(word) >= 2 && json_object_get_size(ss->reports) < CONTROL_KEEP_MAX) {
+		value = g_ascii_strtod(word[1], &end);
+		if (end != word[1] && !*end && value == value) {
+			o = json_object_new();
+			if (strchr(word[1], '.') || strchr(word[1], 'e'))
+				json_object_set_double_member(o, "value", value);
+			else
+				json_object_set_int_member(o, "value", g_ascii_strtoll(word[1], NULL, 10));
+			json_object_set_string_member(o, "unit", word[2] ? word[2] : "");
+			json_object_set_object_member(ss->reports, word[0], o);
+		}
+	}
+	g_strfreev(word);
+}
+
+static void set_pair(JsonObject *o, const char *text)
+{
+	char **word = g_strsplit(text, " ", 2);
+
+	if (word[0] && *word[0] && json_object_get_size(o) < CONTROL_KEEP_MAX)
+		json_object_set_string_member(o, word[0], word[1] ? word[1] : "");
+	g_strfreev(word);
+}
+
+static void control_line(struct session *ss, const char *line)
+{
+	const char *arg = strchr(line, ' ');
+	size_t len = arg ? (size_t)(arg - line) : strlen(line);
+
+	arg = arg ? arg + 1 : "";
+#define IS(word)	(len == sizeof(word) - 1 && memcmp(line, word, len) == 0)
+	if (IS("hello"))
+		ss->spoke = true;
+	else if (IS("info"))
+		set_pair(ss->guest, arg);
+	else if (IS("ready"))
+		session_ready(ss);
+	else if (IS("knob"))
+		set_pair(ss->knobs, arg);
+	else if (IS("error"))
+		session_error(ss, arg);
+	else if (IS("report"))
+		session_report(ss, arg);
+	else if (IS("counter"))
+		keep_line(ss->proc, arg);
+	else if (IS("warning"))
+		keep_line(ss->warnings, arg);
+	else if (IS("done"))
+		session_done(ss, arg);
+#undef IS
+}
+
+/* uart_sink of ttyS1: under vm->lock. Guest text goes into JSON, so it is made valid UTF-8 here. */
+static void control_byte(void *ctx, u8 byte)
+{
+	struct session *ss = ctx;
+	char *text;
+
+	g_mutex_lock(&ss->lock);
+	if (byte == '\n') {
+		text = g_utf8_make_valid(ss->line->str, (gssize)ss->line->len);
+		g_string_truncate(ss->line, 0);
+		control_line(ss, text);
+		g_free(text);
+	} else if (byte != '\r' && byte && ss->line->len < CONTROL_LINE_MAX) {
+		g_string_append_c(ss->line, (char)byte);
+	}
+	g_mutex_unlock(&ss->lock);
+}
+
+static void session_flush(void *ctx, u64 arg, u64 due, u64 now)
+{
+	struct session *ss = ctx;
+
+	console_flush(&ss->console);
+	clock_schedule(&ss->vm->service, &ss->flush, now + FLUSH_PERIOD_NS);
+}
+
+static void session_timeout(void *ctx, u64 arg, u64 due, u64 now)
+{
+	struct session *ss = ctx;
+
+	vm_request_stop(ss->vm, VM_STOP_TIMEOUT, 0);
+}
+
+static void session_panic(void *ctx)
+{
+	struct session *ss = ctx;
+
+	clock_schedule(&ss->vm->service, &ss->panic_end, session_now(ss) + PANIC_GRACE_NS);
+}
+
+static void session_panic_end(void *ctx, u64 arg, u64 due, u64 now)
+{
+	struct session *ss = ctx;
+
+	vm_request_stop(ss->vm, VM_STOP_PANIC, 0);
+}
+
+/* Did a guest without our init (a bare-metal image, or no command) leave well? */
+static enum status status_of_exit(struct session *ss, char **why)
+{
+	int code = ss->vm->exit_code;
+
+	if (ss->state == SESSION_QUITTING || !ss->spoke) {
+		if (!ss->spoke && code) {
+			*why = g_strdup_printf("the guest left with status %d", code << 1 | 1);
+			return STATUS_COMMAND_FAILED;
+		}
+		if (ss->failed)
+			*why = g_strdup(ss->why ? ss->why : "");
+		return ss->failed ? STATUS_COMMAND_FAILED : STATUS_DONE;
+	}
+	*why = g_strdup_printf("the guest left by the test device (value %d) before its command had ended", code);
+	return STATUS_GUEST_DIED;
+}
+
+static enum status session_status(struct session *ss, char **why)
+{
+	bool panic = ss->console.panic || ss->console.oops;
+	bool finished = ss->state == SESSION_QUITTING;
+
+	*why = NULL;
+	switch ((enum vm_stop)ss->vm->stop) {
+	case VM_STOP_EXIT:
+		return status_of_exit(ss, why);
+	case VM_STOP_SHUTDOWN:
+		*why = g_strdup(panic ? "the guest kernel panicked" :
+				"the guest shut down by triple fault or reset");
+		return STATUS_GUEST_DIED;
+	case VM_STOP_PANIC:
+		*why = g_strdup("the guest kernel panicked");
+		return STATUS_GUEST_DIED;
+	case VM_STOP_TIMEOUT:
+		*why = g_strdup_printf("the guest %s after %.0f s (run.%s)",
+				       finished ? "did not leave when asked to" :
+				       ss->state == SESSION_BOOTING && !ss->spoke ? "had not come up" :
+				       "was still busy", (double)session_now(ss) / 1e9,
+				       ss->state == SESSION_BOOTING && ss->s->boot_timeout_ns < ss->s->timeout_ns ?
+				       "boot_timeout" : "timeout");
+		return STATUS_GUEST_DIED;
+	case VM_STOP_SIGNAL:
+		*why = g_strdup("interrupted");
+		return STATUS_INTERRUPTED;
+	case VM_STOP_ERROR:
+	case VM_RUNNING:
+		break;
+	}
+	*why = g_strdup("the engine failed");
+	return STATUS_INTERNAL;
+}
+
+static void session_write_end(struct session *ss, enum status status, const char *why)
+{
+	JsonObject *r = record_new("end", ss->params->cell);
+	JsonArray *marked = json_array_new();
+	size_t skip = ss->console.keep->len > CONSOLE_KEEP ? ss->console.keep->len - CONSOLE_KEEP : 0;
+	char *text = g_utf8_make_valid(ss->console.keep->str + skip, -1), *line;
+	u32 i;
+
+	json_object_set_int_member(r, "status", status);
+	json_object_set_string_member(r, "why", why ? why : "");
+	json_object_set_int_member(r, "measured", ss->measured);
+	json_object_set_int_member(r, "guest_exit", ss->vm->exit_code);
+	for (i = 0; i < ss->console.marked->len; i++) {
+		line = g_utf8_make_valid(ss->console.marked->pdata[i], -1);
+		json_array_add_string_element(marked, line);
+		g_free(line);
+	}
+	json_object_set_array_member(r, "marked", marked);
+	json_object_set_string_member(r, "console", text);
+	record_write(r, ss->params->record_fd);
+	g_free(text);
+}
+
+/* The last lines of the console, for a person. */
+static void session_last_words(struct session *ss)
+{
+	const char *text = ss->console.keep->str, *at = text + ss->console.keep->len;
+	int lines = 0;
+
+	if (at == text) {
+		fb_err("the guest wrote nothing to its console (ttyS0): does its kernel have a serial console?");
+		return;
+	}
+	while (at > text && lines < 20)
+		if (*--at == '\n')
+			lines++;
+	fb_err("the console's last words:\n%s", at);
+}
+
+static void session_init(struct session *ss)
+{
+	struct vm *vm = ss->vm;
+
+	g_mutex_init(&ss->lock);
+	console_init(&ss->console, ss->params->console_fd);
+	ss->console.on_panic = session_panic;
+	ss->console.ctx = ss;
+	ss->line = g_string_new(NULL);
+	ss->guest = json_object_new();
+	ss->knobs = json_object_new();
+	ss->reports = json_object_new();
+	ss->phases = json_array_new();
+	ss->proc = g_ptr_array_new_with_free_func(g_free);
+	ss->warnings = g_ptr_array_new_with_free_func(g_free);
+	ss->host_start = (u64)g_get_monotonic_time() * 1000;
+	refault_init(&ss->refault, vm, ss->s->seed);
+	vm->machine->console.sink = console_byte;
+	vm->machine->console.sink_ctx = &ss->console;
+	vm->machine->control.sink = control_byte;
+	vm->machine->control.sink_ctx = ss;
+	vm->machine->testdev.on_mark = session_mark;
+	vm->machine->testdev.ctx = ss;
+	clock_event_init(&ss->flush, session_flush, ss, 0);
+	clock_event_init(&ss->timeout, session_timeout, ss, 0);
+	clock_event_init(&ss->boot_timeout, session_timeout, ss, 0);
+	clock_event_init(&ss->panic_end, session_panic_end, ss, 0);
+	clock_event_init(&ss->quit_end, session_timeout, ss, 0);
+	clock_schedule(&vm->service, &ss->flush, FLUSH_PERIOD_NS);
+	clock_schedule(&vm->service, &ss->timeout, ss->s->timeout_ns);
+	clock_schedule(&vm->service, &ss->boot_timeout, ss->s->boot_timeout_ns);
+}
+
+static void session_destroy(struct session *ss)
+{
+	struct clock *service = &ss->vm->service;
+
+	clock_schedule(service, &ss->flush, CLOCK_NEVER);
+	clock_schedule(service, &ss->timeout, CLOCK_NEVER);
+	clock_schedule(service, &ss->boot_timeout, CLOCK_NEVER);
+	clock_schedule(service, &ss->panic_end, CLOCK_NEVER);
+	clock_schedule(service, &ss->quit_end, CLOCK_NEVER);
+	clock_schedule(service, &ss->refault.tick, CLOCK_NEVER);
+	region_reset(&ss->load);
+	region_reset(&ss->command);
+	console_destroy(&ss->console);
+	g_string_free(ss->line, TRUE);
+	json_object_unref(ss->guest);
+	json_object_unref(ss->knobs);
+	json_object_unref(ss->reports);
+	json_array_unref(ss->phases);
+	g_ptr_array_unref(ss->proc);
+	g_ptr_array_unref(ss->warnings);
+	g_free(ss->why);
+	g_mutex_clear(&ss->lock);
+}
+
+enum status session_run(struct vm *vm, const struct scenario *s, struct vm_setup *setup,
+			const struct session_params *params)
+{
+	struct session ss = { .vm = vm, .s = s, .setup = setup, .params = params };
+	struct run_threads_params rp = { .pin = setup->pin, .signal_fd = params->signal_fd };
+	enum status status;
+	char *why = NULL;
+
+	session_init(&ss);
+	session_say(&ss, "booting %u vCPUs", vm->topo.nr_cpus);
+	if (run_threads(vm, &rp)) {
+		status = STATUS_INTERNAL;
+		why = g_strdup("the vCPUs' threads could not be started");
+	} else {
+		status = session_status(&ss, &why);
+	}
+	console_flush(&ss.console);
+	session_write_end(&ss, status, why);
+	if (status != STATUS_DONE)
+		fb_err("%s: %s (%u of %u repeats measured)", params->cell, why, ss.measured, s->repeat);
+	if (status == STATUS_GUEST_DIED)
+		session_last_words(&ss);
+	g_free(why);
+	session_destroy(&ss);
+	return status;
+}
+
+void session_record_failure(const struct session_params *params, enum status status)
+{
+	JsonObject *r = record_new("end", params->cell);
+
+	json_object_set_int_member(r, "status", status);
+	json_object_set_string_member(r, "why", "the VM could not be built; standard error says why");
+	json_object_set_int_member(r, "measured", 0);
+	json_object_set_array_member(r, "marked", json_array_new());
+	json_object_set_string_member(r, "console", "");
+	record_write(r, params->record_fd);
+}

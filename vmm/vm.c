@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Builds one VM from a scenario. */
+#include "vm.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "machine/acpi.h"
+#include "machine/fdt.h"
+#include "machine/machine.h"
+#include "placement.h"
+#include "run-threads.h"
+#include "vcpu.h"
+
+/*
+ * quiet: each console byte is an exit. panic=-1, reboot=k: a dead guest leaves at
+ * once, by the keyboard controller, instead of spinning. nokaslr: symbols in a
+ * profile are the image's.
+ */
+#define VM_CMDLINE	"console=ttyS0 quiet panic=-1 oops=panic reboot=k nokaslr"
+
+const struct engine_ops *vm_engine(const char *name)
+{
+	return strcmp(name, "kvm") == 0 ? &kvm_engine : NULL;
+}
+
+static bool injects(const struct scenario *s, const char *prefix)
+{
+	u32 i;
+
+	for (i = 0; i < s->inject_key->len; i++)
+		if (g_str_has_prefix(s->inject_key->pdata[i], prefix))
+			return true;
+	return false;
+}
+
+/* Our local APIC wherever something is injected that needs it; else the faster one. */
+static enum status vm_choose_apic(const struct scenario *s, const struct engine_caps *caps, enum apic_mode *apic)
+{
+	bool ours = injects(s, "ipi.") || injects(s, "timer.") || injects(s, "ept.") || injects(s, "exit.");
+
+	switch (s->apic) {
+	case SCENARIO_APIC_XAPIC:
+		*apic = APIC_XAPIC;
+		return STATUS_DONE;
+	case SCENARIO_APIC_X2APIC:
+		if (!caps->apic_x2apic) {
+			fb_err("%s: vm.apic = x2apic: KVM does not hand x2APIC to user space; use xapic (ids to 254) "
+			       "or kernel", scenario_origin(s, "vm", "apic"));
+			return STATUS_HOST;
+		}
+		*apic = APIC_X2APIC;
+		return STATUS_DONE;
+	case SCENARIO_APIC_KERNEL:
+		if (!caps->apic_kernel) {
+			fb_err("%s: vm.apic = kernel: this host's KVM has no split irqchip; use xapic",
+			       scenario_origin(s, "vm", "apic"));
+			return STATUS_HOST;
+		}
+		/*
+		 * With its own APIC KVM serves a second-level fault in a worker and lets the guest
+		 * schedule away from it; IPIs and timer interrupts do not pass through here at all.
+		 */
+		if (ours) {
+			fb_err("%s: vm.apic = kernel: [inject] needs the VMM's own local APIC; use apic = xapic or auto",
+			       scenario_origin(s, "vm", "apic"));
+			return STATUS_BAD_INPUT;
+		}
+		*apic = APIC_KERNEL;
+		return STATUS_DONE;
+	case SCENARIO_APIC_AUTO:
+		break;
+	}
+	*apic = ours || !caps->apic_kernel ? APIC_XAPIC : APIC_KERNEL;
+	return STATUS_DONE;
+}
+
+static enum status vm_topology(struct vm *vm, const struct scenario *s)
+{
+	struct topology_params params;
+	char *err = NULL;
+
+	scenario_topology(s, &params);
+	params.x2apic = vm->apic != APIC_XAPIC;
+	if (topology_init(&vm->topo, &params, &err) == 0)
+		return STATUS_DONE;
+	fb_err("%s: %s", scenario_origin(s, "vm", "topology"), err);
+	g_free(err);
+	return STATUS_BAD_INPUT;
+}
+
+static enum status vm_injection(struct vm *vm, const struct scenario *s)
+{
+	char *dir = g_path_get_dirname(s->path), *err = NULL;
+	enum status status = STATUS_DONE;
+	u32 i;
+
+	inject_init(&vm->inject);
+	for (i = 0; i < s->inject_key->len; i++) {
+		if (inject_add(&vm->inject, s->inject_key->pdata[i], s->inject_value->pdata[i], dir, &err) == 0)
+			continue;
+		fb_err("%s: inject.%s: %s", scenario_origin(s, "inject", s->inject_key->pdata[i]),
+		       (char *)s->inject_key->pdata[i], err);
+		g_clear_pointer(&err, g_free);
+		status = STATUS_BAD_INPUT;
+	}
+	g_free(dir);
+	return status;
+}
+
+/* Delays that this host cannot give, or points that it cannot reach: said before anything is built. */
+static enum status vm_check_injection(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
+{
+	u64 min = inject_min(&vm->inject, INJECT_ipi);
+
+	if (vm->inject.ept_serve && !setup->caps.ept_serve) {
+		fb_err("%s: inject.ept.*: this host cannot serve second-level faults in the VMM: it takes userfaultfd "
+		       "minor faults (Linux 5.14) and CAP_SYS_PTRACE or /dev/userfaultfd; see faultbed doctor", s->path);
+		return STATUS_HOST;
+	}
+	if (vm->apic == APIC_KERNEL || setup->caps.virtual_time)
+		return STATUS_DONE;
+	setup->ipi_floor_ns = run_threads_floor();
+	if (!vm->inject.active[INJECT_ipi] || min == UINT64_MAX || min == 0 || min >= setup->ipi_floor_ns)
+		return STATUS_DONE;
+	fb_err("%s: inject.ipi.*: a delay of %llu ns is below what an IPI costs on this host anyway (%llu ns between two "
+	       "vCPU threads); ask for more", s->path, (unsigned long long)min,
+	       (unsigned long long)setup->ipi_floor_ns);
+	return STATUS_HOST;
+}
+
+/* RAM in order of nodes, with the device hole below 4 GiB left out. */
+static int vm_memory(struct vm *vm, gpa_t *low_end)
+{
+	gpa_t gpa = 0;
+	u32 node;
+	int err;
+
+	err = memory_create(&vm->mem);
+	for (node = 0; !err && node < vm->topo.nr_nodes; node++) {
+		u64 left = vm->topo.node_memory[node];
+
+		while (!err && left) {
+			u64 piece = gpa < LAYOUT_LOW_END ? MIN(left, LAYOUT_LOW_END - gpa) : left;
+
+			err = memory_add(&vm->mem, gpa, piece, node);
+			gpa += piece;
+			left -= piece;
+			if (gpa <= LAYOUT_LOW_END)
+				*low_end = gpa;
+			if (gpa == LAYOUT_LOW_END)
+				gpa = LAYOUT_HIGH;
+		}
+	}
+	return err;
+}
+
+static int vm_memslots(struct vm *vm)
+{
+	u32 i;
+	int err = 0;
+
+	for (i = 0; !err && i < vm->mem.nr_slots; i++)
+		err = vm->engine->memslot_add(vm, &vm->mem.slot[i]);
+	return err;
+}
+
+static enum status vm_cpus(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
+{
+	struct cpuid_params params = {
+		.model = s->cpu_model, .vendor = setup->caps.vendor, .host = vm->engine->host_cpuid(vm),
+		.x2apic = vm->apic != APIC_XAPIC, .tsc_deadline = vm->apic == APIC_KERNEL || vm->tsc_deadline,
+		.kvmclock = true, .pv_features = s->pv_features, .tsc_hz = vm->tsc_hz,
+	};
+	char *err = NULL;
+	u32 i;
+
+	vm->vcpu = g_new0(struct vcpu *, vm->topo.nr_cpus);
+	for (i = 0; i < vm->topo.nr_cpus; i++) {
+		struct vcpu *vcpu = vm->vcpu[i] = g_new0(struct vcpu, 1);
+
+		vcpu->vm = vm;
+		vcpu->id = i;
+		vcpu->apic_id = vm->topo.cpu[i].apic_id;
+		vcpu_init(vcpu);
+		if (cpuid_build(&vcpu->cpuid, &vm->topo, i, &params, &err)) {
+			fb_err("%s: cpu_model = %s: %s", scenario_origin(s, "vm", "cpu_model"), s->cpu_model, err);
+			g_free(err);
+			return STATUS_HOST;
+		}
+		if (vm->engine->vcpu_create(vcpu))
+			return STATUS_HOST;
+	}
+	setup->features = cpuid_mask_string(&vm->vcpu[0]->cpuid);
+	setup->missing = cpuid_missing(&params);
+	return STATUS_DONE;
+}
+
+static void *vm_fdt(const struct vm *vm, const struct scenario *s, u32 *size)
+{
+	struct fdt_knob *knobs = g_new0(struct fdt_knob, s->knob_name->len + 1);
+	void *fdt;
+	u32 i;
+
+	for (i = 0; i < s->knob_name->len; i++)
+		knobs[i] = (struct fdt_knob) { s->knob_name->pdata[i], s->knob_value->pdata[i] };
+	fdt = fdt_build(vm->machine->channel.gpa, FAULTBED_CHANNEL_SIZE, FAULTBED_CHANNEL_VERSION, knobs,
+			s->knob_name->len, size);
+	g_free(knobs);
+	return fdt;
+}
+
+static enum status vm_knobs(struct vm *vm, const struct scenario *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->knob_name->len; i++) {
+		const char *name = s->knob_name->pdata[i], *value = s->knob_value->pdata[i];
+		int err = channel_request_knob(&vm->machine->channel, name, value);
+		char *key;
+
+		if (!err)
+			continue;
+		key = g_strdup_printf("knob.%s", name);
+		fb_err("%s: guest.%s = %s: %s", scenario_origin(s, "guest", key), key, value, err == -ENOSPC ?
+		       "too many knobs (32 at most)" : "a name and a value have 31 printable bytes at most, no spaces");
+		g_free(key);
+		return STATUS_BAD_INPUT;
+	}
+	return STATUS_DONE;
+}
+
+/* A bad image or initramfs is the user's to mend; the loader has said what is wrong with it. */
+static enum status vm_load(struct vm *vm, const struct scenario *s, struct vm_setup *setup, gpa_t rsdp)
+{
+	struct x86_state *state = g_new0(struct x86_state, 1);
+	struct boot_request req = {
+		.kernel = setup->kernel, .initrd = setup->initrd, .rsdp = rsdp, .channel = vm->machine->channel.gpa,
+	};
+	enum status status = STATUS_DONE;
+	void *fdt = vm_fdt(vm, s, &req.fdt_size);
+
+	setup->cmdline = g_strdup_printf("%s faultbed.channel=0x%llx,0x%x%s%s", VM_CMDLINE,
+					 (unsigned long long)vm->machine->channel.gpa, FAULTBED_CHANNEL_SIZE,
+					 s->append ? " " : "", s->append ? s->append : "");
+	req.cmdline = setup->cmdline;
+	req.fdt = fdt;
+	if (!fdt)
+		status = STATUS_INTERNAL;
+	else if (loader_boot(vm, &req, state, &setup->boot))
+		status = STATUS_BAD_INPUT;
+	else if (vm->engine->set_state(vm->vcpu[0], state))
+		status = STATUS_INTERNAL;
+	g_free(fdt);
+	g_free(state);
+	return status;
+}
+
+static enum status vm_build_parts(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
+{
+	enum status status;
+	gpa_t rsdp, low_end = 0;
+
+	status = vm_choose_apic(s, &setup->caps, &vm->apic);
+	if (status == STATUS_DONE)
+		status = vm_topology(vm, s);
+	if (status == STATUS_DONE)
+		status = vm_injection(vm, s);
+	if (status == STATUS_DONE)
+		status = vm_check_injection(vm, s, setup);
+	if (status != STATUS_DONE)
+		return status;
+	if (vm->topo.nr_cpus > setup->caps.max_vcpus) {
+		fb_err("%s: %u vCPUs, and this host's %s takes %u", scenario_origin(s, "vm", "topology"),
+		       vm->topo.nr_cpus, vm->engine->name, setup->caps.max_vcpus);
+		return STATUS_HOST;
+	}
+	inject_start(&vm->inject, vm->topo.nr_cpus, s->seed);
+	vm->ipi_matrix = g_malloc0_n(vm->topo.nr_nodes * vm->topo.nr_nodes, sizeof(u64));
+	if (vm->engine->vm_create(vm) || vm_memory(vm, &low_end))
+		return STATUS_HOST;
+	status = placement_apply(vm, s, setup);
+	if (status != STATUS_DONE)
+		return status;
+	if (vm_memslots(vm))
+		return STATUS_HOST;
+	status = vm_cpus(vm, s, setup);
+	if (status != STATUS_DONE)
+		return status;
+	if (machine_init(vm) ||
+	    channel_init(&vm->machine->channel, vm, low_end - FAULTBED_CHANNEL_SIZE) || acpi_build(vm, &rsdp))
+		return STATUS_INTERNAL;
+	status = vm_knobs(vm, s);
+	return status == STATUS_DONE ? vm_load(vm, s, setup, rsdp) : status;
+}
+
+enum status vm_build(const struct scenario *s, const struct engine_ops *engine, struct vm **out,
+		     struct vm_setup *setup)
+{
+	struct vm *vm = g_new0(struct vm, 1);
+	enum status status;
+	char why[256];
+	u32 i;
+
+	*out = NULL;
+	setup->trust = g_ptr_array_new_with_free_func(g_free);
+	g_mutex_init(&vm->lock);
+	clock_init(&vm->service, NULL, NULL);
+	vm->mem.fd = -1;
+	vm->engine = engine;
+	for (i = 0; i < NR_DISTANCE_CLASSES; i++)
+		hist_init(&vm->ipi_latency[i]);
+	if (engine->probe(&setup->caps, why, sizeof(why))) {
+		fb_err("engine = %s: %s", engine->name, why);
+		status = STATUS_HOST;
+	} else {
+		vm->tsc_hz = setup->caps.tsc_hz;
+		vm->tsc_deadline = setup->caps.tsc_deadline;
+		status = vm_build_parts(vm, s, setup);
+	}
+	if (status == STATUS_DONE)
+		*out = vm;
+	else
+		vm_teardown(vm, setup);
+	return status;
+}
+
+void vm_teardown(struct vm *vm, struct vm_setup *setup)
+{
+	u32 i;
+
+	for (i = 0; vm->vcpu && i < vm->topo.nr_cpus; i++) {
+		if (!vm->vcpu[i])
+			break;
+		if (vm->vcpu[i]->engine)
+			vm->engine->vcpu_destroy(vm->vcpu[i]);
+	}
+	vm->engine->vm_destroy(vm);
+	if (vm->machine)
+		machine_destroy(vm);
+	for (i = 0; vm->vcpu && i < vm->topo.nr_cpus; i++) {
+		if (!vm->vcpu[i])
+			break;
+		vcpu_destroy(vm->vcpu[i]);
+		g_free(vm->vcpu[i]);
+	}
+	g_free(vm->vcpu);
+	memory_destroy(&vm->mem);
+	inject_destroy(&vm->inject);
+	clock_destroy(&vm->service);
+	g_free((void *)vm->ipi_matrix);
+	g_mutex_clear(&vm->lock);
+	g_free(vm);
+	g_free(setup->cmdline);
+	g_free(setup->features);
+	g_free(setup->missing);
+	g_free(setup->pin);
+	g_ptr_array_unref(setup->trust);
+	setup->cmdline = setup->features = setup->missing = NULL;
+	setup->pin = NULL;
+	setup->trust = NULL;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Wires one VM from a scenario: the only place that names the engines. */
+#ifndef VMM_VM_H
+#define VMM_VM_H
+
+#include "core/engine.h"
+#include "machine/loader.h"
+#include "scenario.h"
+#include "status.h"
+
+/* What belongs to a VM besides struct vm. */
+struct vm_setup {
+	struct engine_caps caps;
+	struct boot_result boot;
+	char *kernel, *initrd;		/* the files used */
+	char *cmdline;
+	char *features, *missing;	/* CPU model in effect, and what the host lacks of it */
+	int *pin;			/* host CPU by vCPU, NULL = none */
+	u64 ipi_floor_ns;		/* 0 = not measured (apic = kernel) */
+	GPtrArray *trust;		/* remarks that belong beside every rate */
+};
+
+/* The engine of that name ("kvm"), or NULL. */
+const struct engine_ops *vm_engine(const char *name);
+
+/*
+ * Build the VM that a scenario describes, ready to run. STATUS_DONE, or what the
+ * process shall exit with (reported, with the scenario's line where one is to
+ * blame). On failure *vm is NULL.
+ */
+enum status vm_build(const struct scenario *s, const struct engine_ops *engine, struct vm **vm,
+		     struct vm_setup *setup);
+void vm_teardown(struct vm *vm, struct vm_setup *setup);
+
+#endif
