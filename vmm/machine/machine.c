@@ -85,8 +85,10 @@ int machine_init(struct vm *vm)
 	u32 i;
 	int err;
 
-	fb_assert(vm->bus && !vm->machine && vm->vcpu);
+	fb_assert(!vm->machine && vm->vcpu);
 	vm->machine = m;
+	if (!vm->bus)
+		vm->bus = bus_new();
 	ioapic_init(&m->ioapic, vm);
 	pic_init(&m->pic);
 	pit_init(&m->pit, vm);
@@ -115,6 +117,8 @@ void machine_destroy(struct vm *vm)
 	uart_destroy(&m->control);
 	g_free(m);
 	vm->machine = NULL;
+	bus_free(vm->bus);
+	vm->bus = NULL;
 }
 
 void machine_set_irq(struct vm *vm, u32 irq, bool level)

@@ -30,13 +30,13 @@ struct machine {
 };
 
 /*
- * Build all devices and claim their ranges on vm->bus, which exists; so do
- * vm->topo, vm->engine and the vCPUs with their clocks (the PIT ticks on vCPU
- * 0's). On the thread that builds the VM. -errno, reported; machine_destroy()
- * then still has to be called. machine_destroy() comes before the clocks go and
- * leaves vm->bus to its owner.
+ * Build all devices and the bus (vm->bus, if nobody has made one), and claim
+ * their ranges. vm->topo, vm->engine and the vCPUs with their clocks are in
+ * place (the PIT ticks on vCPU 0's). On the thread that builds the VM. -errno,
+ * reported; machine_destroy() then still has to be called.
  */
 int machine_init(struct vm *vm);
+/* Frees devices and bus; before the clocks go, and with no vCPU running. */
 void machine_destroy(struct vm *vm);
 /* Raise or lower an ISA IRQ line (0..15): to the PIC stub and, by the MADT's overrides, the IOAPIC pin. Under vm->lock. */
 void machine_set_irq(struct vm *vm, u32 irq, bool level);
