@@ -50,14 +50,15 @@ endif
 SRC_base := log nearest rng
 SRC_x86 := state
 SRC_core := clock counters cpuid dist inject memory topology vm
-SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm
-SRC_machine := acpi apicbus bootparams bus channel fdt ioapic lapic lapic-msr lapic-timer loader machine pic pit \
-	pmtimer rtc testdev uart
-SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units vm vcpu run-threads control result
-SRC_front := faultbed
+SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
+SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
+	lapic lapic-msr lapic-timer loader machine pic pit pmtimer rtc testdev uart
+SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units console placement record refault \
+	run-threads sample session vcpu vm
+SRC_front := child cpio front job
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
-GUEST_LIB := common
+GUEST_LIB := barrier cpu hist procstat roi util
 GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check
 GUEST_BARE :=
 
@@ -101,8 +102,9 @@ endif
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SAN_FLAGS) -pthread -Ivmm -Ihost-tools $(PKG_CFLAGS) -MMD -MP
 ALL_LDFLAGS = $(LDFLAGS) $(SAN_FLAGS)
-GUEST_CC ?= gcc
-GUEST_CFLAGS = -std=gnu11 -O2 -g $(WARN) -static -pthread -Iguest-tests -Ivmm -MMD -MP
+# musl's C library makes programs of 80 KiB, glibc's of 800, and each page of the initramfs costs the guest.
+GUEST_CC ?= $(if $(shell command -v musl-gcc),musl-gcc,gcc)
+GUEST_CFLAGS = -std=gnu11 -O2 -g -D_GNU_SOURCE $(WARN) -static -pthread -Iguest-tests -Ivmm -MMD -MP
 BARE_CFLAGS = -m32 -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,noexecstack -Iguest-tests/bare
 
 # --- what there is to build ---
@@ -132,8 +134,8 @@ FRONT := $(B)/faultbed
 UNIT_TESTS := $(foreach l,$(LAYERS),$(patsubst %,$(B)/tests/unit/test-%,$(UNIT_$(l))))
 GUEST_BINS := $(patsubst %,$(O)/guest-tests/%,$(GUEST_TESTS)) \
 	$(patsubst %,$(O)/guest-tests/bare/%.elf,$(GUEST_BARE))
-INITRAMFS := $(O)/initramfs.cpio.gz
-APPLIANCE := $(O)/appliance.cpio.gz
+INITRAMFS := $(O)/initramfs.cpio
+APPLIANCE := $(O)/appliance.cpio
 KERNEL := $(O)/kernel
 
 .PHONY: all vmm front guest-tests unit-tests kernel initramfs appliance images
@@ -189,6 +191,7 @@ $(foreach l,$(LAYERS),$(foreach t,$(UNIT_$(l)),$(eval $(call unit_test,$(l),$(t)
 
 # --- guest programs ---
 
+.PRECIOUS: $(O)/obj-guest/%.o
 $(O)/obj-guest/%.o: guest-tests/%.c
 	$(call say,GUESTCC,$<)
 	@mkdir -p $(@D)
@@ -215,7 +218,7 @@ $(INITRAMFS): images/initramfs-build.sh $(GUEST_BINS)
 	$(call say,INITRD,$@)
 	$(Q)images/initramfs-build.sh --guest-tests $(O)/guest-tests -o $@
 
-$(APPLIANCE): images/appliance-build.sh $(O)/faultbed-vmm
+$(APPLIANCE): images/appliance-build.sh images/appliance-init.c $(O)/faultbed-vmm
 	$(call say,INITRD,$@)
 	$(Q)images/appliance-build.sh --vmm $(O)/faultbed-vmm -o $@
 

@@ -23,7 +23,8 @@ tap_is "every patch is explained in the README" "$(
 	done
 )" ""
 
-# A clean copy of the files that the patches touch.
+# A clean copy of the files that the patches touch (those that a patch creates and a later one changes
+# are not in the archive).
 files=$(sed -n 's,^--- a/,,p' $series | sed 's/\t.*//' | sort -u)
 src=$TAP_DIR/src
 mkdir "$src"
@@ -33,7 +34,7 @@ else
 	tarball=${KERNEL_TARBALL:-/usr/src/linux-source-6.12.tar.xz}
 	tap_ok "the kernel's source is there ($tarball)" test -f "$tarball"
 	tar -C "$src" --strip-components=1 -xf "$tarball" --wildcards --no-anchored --exclude='*/tools/*' \
-		$(printf '%s\n' $files | sed 's,^,linux-*/,') 2>"$TAP_DIR/tar.err" || tap_diag "$(cat "$TAP_DIR/tar.err")"
+		$(printf '%s\n' $files | sed 's,^,linux-*/,') 2>/dev/null
 fi
 for p in $series; do
 	tap_ok "applies with no fuzz: $p" patch -d "$src" -p1 -F0 -N --no-backup-if-mismatch -i "$PWD/$p"
