@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * first-touch: how long one touch of a page takes, page by page, so that a delay
+ * in second-level fault service can be seen from inside the guest.
+ *
+ * Three kinds of touch are timed, each on every page of a mapping, by one write
+ * between two readings of the TSC:
+ *
+ *   first    memory just mapped. Contains the guest's own page fault, the
+ *            zeroing of the page and, where the guest physical page was never
+ *            touched before, the second-level fault.
+ *   again    the same pages after MADV_DONTNEED: the guest's own fault and
+ *            zeroing alone, since the kernel hands out pages that it just got
+ *            back. The difference first - again is the second level's part.
+ *   retouch  (--retouch N) the same pages N times more with the guest's mapping
+ *            in place: no fault of the guest at all, only second-level faults
+ *            on pages whose mapping the host dropped (ept.refault).
+ *
+ * The measured region is the first touches, or with --retouch those. Linux gives
+ * out memory that it freed lately first, so that much is mapped and held
+ * beforehand (--skip) to get to memory which the guest never touched.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "lib/cpu.h"
+#include "lib/hist.h"
+#include "lib/roi.h"
+#include "lib/tsc.h"
+#include "lib/util.h"
+
+/* The two clocks are compared over at least this. */
+#define CALIBRATE_NS	20000000ull
+
+struct bench {
+	size_t bytes, skip;
+	u32 cpu;
+	u32 retouch;
+	u64 gap_ns;		/* between two retouch passes */
+	size_t pages;
+	struct roi roi;
+	struct hist first, again, retouched;	/* TSC ticks, ns once converted */
+};
+
+static char *map_pages(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die_errno(EXIT_MISMATCH, "mmap of %zu bytes", bytes);
+	if (madvise(p, bytes, MADV_NOHUGEPAGE) && errno != EINVAL)
+		die_errno(EXIT_MISMATCH, "madvise");
+	return p;
+}
+
+/* One write to each page, timed. */
+static void touch_pages(const struct bench *b, char *p, struct hist *h)
+{
+	for (size_t i = 0; i < b->pages; i++) {
+		u64 begin = tsc_read();
+
+		*(volatile char *)(p + i * PAGE_BYTES) = 1;
+		hist_add(h, tsc_read() - begin);
+	}
+}
+
+/* Free memory, so that a size that cannot fit is refused rather than met by the OOM killer. */
+static u64 memory_available(void)
+{
+	char text[4096];
+	const char *p;
+
+	if (read_file("/proc/meminfo", text, sizeof(text)) < 0)
+		return UINT64_MAX;
+	p = strstr(text, "MemAvailable:");
+	return p ? strtoull(p + strlen("MemAvailable:"), NULL, 10) << 10 : UINT64_MAX;
+}
+
+/* Use up what the kernel freed lately; it stays mapped to the end. */
+static void skip_recycled(const struct bench *b)
+{
+	char *p;
+
+	if (!b->skip)
+		return;
+	p = map_pages(b->skip);
+	for (size_t i = 0; i < b->skip; i += PAGE_BYTES)
+		*(volatile char *)(p + i) = 1;
+}
+
+static void convert(struct hist *h, double ns_per_tick)
+{
+	for (size_t i = 0; i < h->nr; i++)
+		h->value[i] = (u64)((double)h->value[i] * ns_per_tick + 0.5);
+}
+
+static void run(struct bench *b)
+{
+	struct tsc_mark begin, end;
+	double ns_per_tick;
+	char *p;
+
+	skip_recycled(b);
+	p = map_pages(b->bytes);
+	begin = tsc_mark();
+	if (!b->retouch)
+		roi_begin(&b->roi);
+	touch_pages(b, p, &b->first);
+	if (!b->retouch)
+		roi_end(&b->roi);
+	if (b->retouch)
+		roi_begin(&b->roi);
+	for (u32 i = 0; i < b->retouch; i++) {
+		if (b->gap_ns)
+			sleep_until(clock_ns() + b->gap_ns);
+		touch_pages(b, p, &b->retouched);
+	}
+	if (b->retouch)
+		roi_end(&b->roi);
+	if (madvise(p, b->bytes, MADV_DONTNEED))
+		die_errno(EXIT_MISMATCH, "madvise");
+	touch_pages(b, p, &b->again);
+	if (clock_ns() < begin.ns + CALIBRATE_NS)
+		sleep_until(begin.ns + CALIBRATE_NS);
+	end = tsc_mark();
+	ns_per_tick = tsc_ns_per_tick(&begin, &end);
+	if (ns_per_tick == 0)
+		die(EXIT_UNSUPPORTED, "the TSC does not count");
+	convert(&b->first, ns_per_tick);
+	convert(&b->again, ns_per_tick);
+	convert(&b->retouched, ns_per_tick);
+}
+
+static void report(struct bench *b)
+{
+	s64 second_level;
+
+	roi_send_counters(&b->roi);
+	roi_report(&b->roi, "pages", b->pages, "pages");
+	hist_report(&b->first, &b->roi, "first_touch_ns", "ns");
+	hist_report_log2(&b->first, &b->roi, "first_touch_ns");
+	hist_report(&b->again, &b->roi, "again_ns", "ns");
+	if (b->retouch) {
+		hist_report(&b->retouched, &b->roi, "retouch_ns", "ns");
+		hist_report_log2(&b->retouched, &b->roi, "retouch_ns");
+	}
+	second_level = (s64)hist_quantile(&b->first, 0.5) - (s64)hist_quantile(&b->again, 0.5);
+	roi_report_f(&b->roi, "second_level_ns", (double)second_level, "ns");
+	printf("first-touch: pages=%zu first_median=%lluns again_median=%lluns difference=%lldns",
+	       b->pages, (unsigned long long)hist_quantile(&b->first, 0.5),
+	       (unsigned long long)hist_quantile(&b->again, 0.5), (long long)second_level);
+	if (b->retouch)
+		printf(" retouch_median=%lluns retouch_p99=%lluns", (unsigned long long)hist_quantile(&b->retouched, 0.5),
+		       (unsigned long long)hist_quantile(&b->retouched, 0.99));
+	putchar('\n');
+}
+
+static void usage(int status) __attribute__((noreturn));
+
+static void usage(int status)
+{
+	fprintf(status ? stderr : stdout,
+		"usage: first-touch [--size BYTES] [--skip BYTES] [--cpu N] [--retouch N] [--gap TIME]\n"
+		"Times one write to each page of fresh memory.\n"
+		"  --size BYTES   memory to touch (16MiB)\n"
+		"  --skip BYTES   memory to map and hold first, so that recycled pages are used up (8MiB)\n"
+		"  --cpu N        run there; memory comes from its node (0)\n"
+		"  --retouch N    then touch the same pages N times more; the marks are around these\n"
+		"  --gap TIME     sleep before each of them\n");
+	exit(status);
+}
+
+static void parse_args(struct bench *b, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "size", required_argument, NULL, 's' },
+		{ "skip", required_argument, NULL, 'k' },
+		{ "cpu", required_argument, NULL, 'c' },
+		{ "retouch", required_argument, NULL, 'r' },
+		{ "gap", required_argument, NULL, 'g' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	u64 n;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (c == 's' && parse_size(optarg, &n) && n >= PAGE_BYTES)
+			b->bytes = n;
+		else if (c == 'k' && parse_size(optarg, &n))
+			b->skip = n;
+		else if (c == 'c' && parse_u64(optarg, 0, CPU_MAX - 1, &n))
+			b->cpu = (u32)n;
+		else if (c == 'r' && parse_u64(optarg, 1, 1000000, &n))
+			b->retouch = (u32)n;
+		else if (c == 'g' && parse_time(optarg, &b->gap_ns))
+			continue;
+		else
+			usage(c == 'h' ? EXIT_OK : EXIT_USAGE);
+	}
+	if (optind != argc)
+		usage(EXIT_USAGE);
+	b->pages = b->bytes / PAGE_BYTES;
+	b->bytes = b->pages * PAGE_BYTES;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = { .bytes = 16u << 20, .skip = 8u << 20 };
+	u64 available = memory_available();
+	int ret;
+
+	parse_args(&b, argc, argv);
+	if (b.bytes > available || b.skip > available - b.bytes)
+		die(EXIT_USAGE, "%zu MiB and %zu MiB to skip do not fit the %llu MiB that are available", b.bytes >> 20,
+		    b.skip >> 20, (unsigned long long)available >> 20);
+	ret = cpu_bind(b.cpu);
+	if (ret) {
+		errno = -ret;
+		die_errno(EXIT_USAGE, "CPU %u", b.cpu);
+	}
+	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) && errno != EINVAL)
+		die_errno(EXIT_MISMATCH, "transparent huge pages cannot be turned off");
+	roi_init(&b.roi);
+	hist_init(&b.first, b.pages);
+	hist_init(&b.again, b.pages);
+	hist_init(&b.retouched, b.pages * b.retouch);
+	run(&b);
+	report(&b);
+	return EXIT_OK;
+}
