@@ -4,10 +4,13 @@
  * topology, for either vendor. Constant once built; any thread may read it.
  *
  * Model faultbed-v1 is x86-64 with SSE2 plus what Linux 6.12 and common C
- * libraries want (see cpuid.c for the list, bit by bit), no AVX. Vendor policy,
+ * libraries want (see cpuid-model.c for the list, bit by bit), no AVX. Vendor policy,
  * family and model, maximum leaves and the enumeration bits (HT, CMP_LEGACY,
  * TOPOEXT, ARAT, invariant TSC, HYPERVISOR) are the model's and never
  * intersected with the host's.
+ *
+ * Model "host" takes every leaf of the host's table and replaces only topology,
+ * caches' sharing, the hypervisor leaves and the bits that cpuid_params decides.
  */
 #ifndef CORE_CPUID_H
 #define CORE_CPUID_H
@@ -30,6 +33,7 @@ struct cpuid_entry {
 
 struct cpuid_table {
 	u32 nr;
+	u64 arch_capabilities;	/* IA32_ARCH_CAPABILITIES, where leaf 7 EDX bit 29 shows it; 0 with model "host": the engine's */
 	struct cpuid_entry entry[CPUID_MAX_ENTRIES];
 };
 
@@ -48,12 +52,12 @@ struct cpuid_params {
 };
 
 /*
- * Build one vCPU's table: leaves 0, 1, 4, 7, 0xB, 0xD if the model has XSAVE,
- * 0x15, 0x16, 0x1F (Intel), 0x40000000/1, 0x80000000..8, 0x8000001D/1E,
- * 0x80000026 (AMD). Cache sharing: L1 and L2 by a core's threads, L3 by a
+ * Build one vCPU's table: leaves 0, 1, 4 (Intel), 5 with mwait, 6, 7, 0xB, 0x15, 0x16,
+ * 0x1F (Intel), 0x40000000/1 with a KVM feature, 0x80000000..8, 0x8000001D/1E, 0x80000021,
+ * 0x80000026 (AMD). A leaf that is not there reads as zeroes. Cache sharing: L1 and L2 by a core's threads, L3 by a
  * socket (or by a node, where nodes split a socket), as power-of-two id spans.
  * -EINVAL with *err (g_free()): unknown model; a mask bit that long mode or the
- * kernel needs is missing from the host.
+ * kernel needs is missing from the host; "host" without a host's table.
  */
 int cpuid_build(struct cpuid_table *table, const struct topology *topo, u32 cpu,
 		const struct cpuid_params *params, char **err);
