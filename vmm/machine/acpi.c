@@ -319,7 +319,7 @@ static GByteArray *build_fadt(gpa_t facs, gpa_t dsdt)
 	put_zeroes(t, 4);
 	put16(t, 0xffff);		/* C2 latency: above 100 us means there is no C2 */
 	put16(t, 0xffff);		/* C3 */
-	put_zeroes(t, 4);		/* flush size and stride, duty cycle */
+	put_zeroes(t, 6);		/* flush size and stride, duty cycle */
 	put_zeroes(t, 3);		/* RTC alarm and century: not there */
 	put16(t, IAPC_LEGACY_DEVICES | IAPC_NO_VGA);
 	put8(t, 0);
