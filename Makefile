@@ -49,17 +49,17 @@ endif
 
 SRC_base := log nearest rng
 SRC_x86 := state
-SRC_core := clock counters cpuid dist inject memory topology vm
+SRC_core := clock counters cpuid cpuid-model dist inject memory topology vm
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine pic pit pmtimer rtc testdev uart
 SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units console placement record refault \
 	run-threads sample session vcpu vm
-SRC_front := child cpio front job
+SRC_front := child cpio direct front initramfs job nested records stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := barrier cpu hist procstat roi util
-GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check
+GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check
 GUEST_BARE :=
 
 # Unit tests: tests/unit/test-NAME.c, linked with their layer and those below it, so that a layer that
