@@ -55,19 +55,20 @@ SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf i
 	lapic lapic-msr lapic-timer loader machine pic pit pmtimer rtc testdev uart
 SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units console placement record refault \
 	run-threads sample session vcpu vm
-SRC_front := child cpio direct front initramfs job nested records stats summary
+SRC_front := child cpio direct front initramfs job nested records result-json stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := barrier cpu hist procstat roi util
-GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check
+GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check bad-guest
 GUEST_BARE :=
 
 # Unit tests: tests/unit/test-NAME.c, linked with their layer and those below it, so that a layer that
 # leans on a higher one does not even link.
+UNIT_LIB := fake-engine
 UNIT_base := rng nearest
 UNIT_x86 := state
 UNIT_core := clock counters cpuid dist inject memory topology
-UNIT_machine := lapic acpi loader
+UNIT_machine := acpi apicbus bus lapic loader
 UNIT_kvm :=
 UNIT_top := scenario
 UNIT_front :=
@@ -172,6 +173,11 @@ $(call lib,$(1)): $(call objs,$(1))
 endef
 $(foreach l,$(LAYERS),$(eval $(call layer_lib,$(l))))
 
+$(call lib,unit): $(patsubst %,$(B)/obj/tests/unit/%.o,$(UNIT_LIB))
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
 $(VMM): $(B)/obj/vmm/main.o $(foreach l,$(links_top),$(call lib,$(l)))
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS)
@@ -182,7 +188,7 @@ $(FRONT): $(B)/obj/host-tools/main.o $(foreach l,$(links_front),$(call lib,$(l))
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS)
 
 define unit_test
-$(B)/tests/unit/test-$(2): $(B)/obj/tests/unit/test-$(2).o $(foreach l,$(links_$(1)),$(call lib,$(l)))
+$(B)/tests/unit/test-$(2): $(B)/obj/tests/unit/test-$(2).o $(foreach l,unit $(links_$(1)),$(call lib,$(l)))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$< -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(PKG_LIBS)
@@ -287,6 +293,7 @@ print-sources:
 	@printf '%s\n' $(foreach l,$(LAYERS),$(patsubst %,$(dir_$(l))%.c,$(SRC_$(l)))) vmm/main.c host-tools/main.c \
 		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
 		$(patsubst %,guest-tests/bare/%.S,$(GUEST_BARE)) \
+		$(patsubst %,tests/unit/%.c,$(UNIT_LIB)) \
 		$(foreach l,$(LAYERS),$(patsubst %,tests/unit/test-%.c,$(UNIT_$(l))))
 
 clean:
