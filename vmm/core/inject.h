@@ -100,6 +100,8 @@ struct inject {
 void inject_init(struct inject *inj);
 /* Add one key. -EINVAL with *err (g_free()); the nearest valid key is named for an unknown one. */
 int inject_add(struct inject *inj, const char *key, const char *value, const char *dir, char **err);
+/* Do the rules name nodes that there are? -EINVAL with *err (g_free()). */
+int inject_check_nodes(const struct inject *inj, u32 nr_nodes, char **err);
 /* Allocate and seed the streams. Call once, after the last inject_add(). */
 void inject_start(struct inject *inj, u32 nr_vcpus, u64 seed);
 void inject_destroy(struct inject *inj);
