@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "console.h"
+#include "machine/lapic.h"
 #include "machine/machine.h"
 #include "record.h"
 #include "refault.h"
@@ -614,6 +615,30 @@ static void session_last_words(struct session *ss)
 	fb_err("the console's last words:\n%s", at);
 }
 
+/* Where each vCPU was, for whoever looks into a hang. The threads have ended. */
+static void session_dump_vcpus(struct session *ss)
+{
+	static const char *const mp_name[] = { "runnable", "halted", "waiting for SIPI" };
+	struct x86_state *st = g_new0(struct x86_state, 1);
+	u32 i;
+
+	for (i = 0; i < ss->vm->topo.nr_cpus; i++) {
+		struct vcpu *vcpu = ss->vm->vcpu[i];
+
+		if (ss->vm->engine->get_state(vcpu, st))
+			break;
+		fb_info("vcpu %u: %s rip 0x%llx cs 0x%x rsp 0x%llx rflags 0x%llx cr0 0x%llx cr3 0x%llx cr4 0x%llx exits %llu irqs %llu timer %llu pending %d",
+			i, mp_name[vcpu->mp_state], (unsigned long long)st->rip, st->cs.selector,
+			(unsigned long long)st->gpr[X86_RSP], (unsigned long long)st->rflags,
+			(unsigned long long)st->cr0, (unsigned long long)st->cr3, (unsigned long long)st->cr4,
+			(unsigned long long)counter_read(&vcpu->counters, COUNTER_vm_exits),
+			(unsigned long long)counter_read(&vcpu->counters, COUNTER_irqs_injected),
+			(unsigned long long)counter_read(&vcpu->counters, COUNTER_timer_fires),
+			vcpu->lapic ? lapic_pending(vcpu->lapic) : -1);
+	}
+	g_free(st);
+}
+
 static void session_init(struct session *ss)
 {
 	struct vm *vm = ss->vm;
@@ -691,8 +716,10 @@ enum status session_run(struct vm *vm, const struct scenario *s, struct vm_setup
 	session_write_end(&ss, status, why);
 	if (status != STATUS_DONE)
 		fb_err("%s: %s (%u of %u repeats measured)", params->cell, why, ss.measured, s->repeat);
-	if (status == STATUS_GUEST_DIED)
+	if (status == STATUS_GUEST_DIED || status == STATUS_INTERNAL) {
+		session_dump_vcpus(&ss);
 		session_last_words(&ss);
+	}
 	g_free(why);
 	session_destroy(&ss);
 	return status;

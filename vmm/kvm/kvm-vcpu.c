@@ -219,9 +219,13 @@ enum run_exit kvm_vcpu_run(struct vcpu *vcpu, u64 until)
 		kvm_sync_to_kvm(vcpu, kv);
 		ret = ioctl(kv->fd, KVM_RUN, 0);
 		err = errno;
-		__atomic_store_n(&run->immediate_exit, 0, __ATOMIC_RELAXED);
 		if (ret < 0) {
 			if (err == EINTR || err == EAGAIN) {
+				/*
+				 * Cleared only here: a signal that arrived with another exit has set it
+				 * for the next KVM_RUN, and must not be lost.
+				 */
+				__atomic_store_n(&run->immediate_exit, 0, __ATOMIC_RELAXED);
 				kv->armed = CLOCK_NEVER - 1;	/* it may have been the timer: arm afresh */
 				vcpu_count_exit(vcpu, COUNTER_exits_kick);
 				return RUN_KICK;
