@@ -55,12 +55,14 @@ SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf i
 	lapic lapic-msr lapic-timer loader machine pic pit pmtimer rtc testdev uart
 SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units console placement record refault \
 	run-threads sample session vcpu vm
-SRC_front := child cpio direct front initramfs job nested records result-json stats summary
+SRC_front := child cmd-run cpio direct front initramfs job nested records result-json show stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := barrier cpu hist procstat roi util
 GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check bad-guest
 GUEST_BARE :=
+# The same, for host-tools/bench.sh, not in the initramfs.
+GUEST_TOOLS := stopwatch
 
 # Unit tests: tests/unit/test-NAME.c, linked with their layer and those below it, so that a layer that
 # leans on a higher one does not even link.
@@ -68,7 +70,7 @@ UNIT_LIB := fake-engine
 UNIT_base := rng nearest
 UNIT_x86 := state
 UNIT_core := clock counters cpuid dist inject memory topology
-UNIT_machine := acpi apicbus bus lapic loader
+UNIT_machine := acpi apicbus bus devices ioapic lapic loader pit uart
 UNIT_kvm :=
 UNIT_top := scenario
 UNIT_front :=
@@ -135,6 +137,7 @@ FRONT := $(B)/faultbed
 UNIT_TESTS := $(foreach l,$(LAYERS),$(patsubst %,$(B)/tests/unit/test-%,$(UNIT_$(l))))
 GUEST_BINS := $(patsubst %,$(O)/guest-tests/%,$(GUEST_TESTS)) \
 	$(patsubst %,$(O)/guest-tests/bare/%.elf,$(GUEST_BARE))
+GUEST_TOOL_BINS := $(patsubst %,$(O)/guest-tools/%,$(GUEST_TOOLS))
 INITRAMFS := $(O)/initramfs.cpio
 APPLIANCE := $(O)/appliance.cpio
 KERNEL := $(O)/kernel
@@ -144,7 +147,7 @@ all: vmm front guest-tests unit-tests
 
 vmm: $(VMM)
 front: $(FRONT)
-guest-tests: $(GUEST_BINS)
+guest-tests: $(GUEST_BINS) $(GUEST_TOOL_BINS)
 unit-tests: $(UNIT_TESTS)
 initramfs: $(INITRAMFS)
 appliance: $(APPLIANCE)
@@ -207,6 +210,11 @@ $(O)/guest-tests/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUE
 	$(call say,GUESTLD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(GUEST_CC) -static -pthread -o $@ $^ -lm
+
+$(O)/guest-tools/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUEST_LIB))
+	$(call say,GUESTLD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(GUEST_CC) -static -pthread -o $@ $^
 
 $(O)/guest-tests/bare/%.elf: guest-tests/bare/%.S $(wildcard guest-tests/bare/*.ld guest-tests/bare/*.h)
 	$(call say,BARE,$@)
@@ -291,7 +299,7 @@ deps-undo:
 # What the build knows of, for the test that compares it with what is on disk.
 print-sources:
 	@printf '%s\n' $(foreach l,$(LAYERS),$(patsubst %,$(dir_$(l))%.c,$(SRC_$(l)))) vmm/main.c host-tools/main.c \
-		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
+		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS) $(GUEST_TOOLS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
 		$(patsubst %,guest-tests/bare/%.S,$(GUEST_BARE)) \
 		$(patsubst %,tests/unit/%.c,$(UNIT_LIB)) \
 		$(foreach l,$(LAYERS),$(patsubst %,tests/unit/test-%.c,$(UNIT_$(l))))
