@@ -124,7 +124,13 @@ void fake_vm_free(struct fake_vm *fake)
 
 u32 fake_run(struct fake_vm *fake, u32 cpu)
 {
-	return clock_run_due(&fake->vm.vcpu[cpu]->clock, fake->now);
+	struct clock *clock = &fake->vm.vcpu[cpu]->clock;
+	u32 ran = 0;
+
+	/* What an event posts (a device's message to its own CPU) is for the loop's next turn. */
+	while (clock_first(clock) <= fake->now)
+		ran += clock_run_due(clock, fake->now);
+	return ran;
 }
 
 u32 fake_run_all(struct fake_vm *fake)
