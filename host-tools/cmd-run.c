@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* faultbed run, faultbed show. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "job.h"
+#include "result-json.h"
+#include "show.h"
+
+struct run_options {
+	char **set, **files;
+	char *output, *engine, *kernel, *initrd, *appliance_kernel;
+	gboolean console, all, quiet;
+};
+
+/* What `faultbed-vmm probe` says: "kvm: yes: ..." or "kvm: no: WHY". true if it can be used. */
+static bool probe_kvm(char **says)
+{
+	g_autofree char *vmm = front_vmm();
+	char *const argv[] = { vmm, "probe", NULL };
+	g_autoptr(GError) err = NULL;
+	int status = 0;
+
+	if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, says, NULL,
+			  &status, &err)) {
+		*says = g_strdup_printf("%s (make builds it)", err->message);
+		return false;
+	}
+	g_strchomp(*says);
+	return g_spawn_check_wait_status(status, NULL);
+}
+
+/* Nested needs QEMU, and a kernel to carry the VMM. */
+static int prepare_nested(struct job *job, const struct run_options *opt)
+{
+	struct cell *first = job->cells->pdata[0];
+
+	job->qemu = front_qemu();
+	if (!job->qemu) {
+		fb_err("engine nested needs qemu-system-x86_64, which is not installed: make deps installs it");
+		return STATUS_HOST;
+	}
+
+	const char *const argv[] = { job->qemu, "--version", NULL };
+	g_autofree char *version = front_output_of(argv);
+
+	if (!version) {
+		fb_err("%s --version does not work", job->qemu);
+		return STATUS_HOST;
+	}
+	job->qemu_version = g_strndup(version, strcspn(version, "\n("));
+	g_strchomp(job->qemu_version);
+
+	job->appliance_kernel = opt->appliance_kernel ? g_strdup(opt->appliance_kernel) : front_kernel();
+	/* Without the project's own kernel the guest's may do; the appliance says if it has no KVM. */
+	if (!opt->appliance_kernel && !g_file_test(job->appliance_kernel, G_FILE_TEST_EXISTS)) {
+		g_free(job->appliance_kernel);
+		job->appliance_kernel = g_strdup(first->kernel);
+	}
+	if (access(job->appliance_kernel, R_OK)) {
+		fb_err("%s: the appliance's kernel cannot be read", job->appliance_kernel);
+		return STATUS_BAD_INPUT;
+	}
+	return STATUS_DONE;
+}
+
+/* Choose, and say on the first line what was chosen and why. */
+static int choose_engine(struct job *job, const struct run_options *opt)
+{
+	enum scenario_engine want = job->scenario->engine;
+	g_autofree char *says = NULL;
+	bool kvm;
+
+	if (want == ENGINE_SOFT || want == ENGINE_QEMU || want == ENGINE_LIBVIRT) {
+		const char *origin = scenario_origin(job->scenario, "vm", "engine");
+
+		fb_err("%s: engine = %s: not built yet in this version; there are kvm and nested", origin,
+		       engine_name(want));
+		return STATUS_HOST;
+	}
+	kvm = probe_kvm(&says);
+	if (want == ENGINE_KVM && !kvm) {
+		fb_err("engine = kvm: %s; engine = nested runs the same VMM without it", says);
+		return STATUS_HOST;
+	}
+	job->engine = want == ENGINE_AUTO ? kvm ? ENGINE_KVM : ENGINE_NESTED : want;
+	if (want == ENGINE_AUTO)
+		job->engine_why = g_strdup_printf("auto, %s", says);
+	else
+		job->engine_why = g_strdup_printf("asked for by %s",
+						  scenario_origin(job->scenario, "vm", "engine"));
+	if (!opt->quiet)
+		fb_info("engine: %s (%s)%s", engine_name(job->engine), job->engine_why,
+			job->engine == ENGINE_NESTED ? "; its times and rates mean nothing" : "");
+	return job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : STATUS_DONE;
+}
+
+static char *now_text(void)
+{
+	g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+
+	return g_date_time_format_iso8601(now);
+}
+
+/* The options that stand for a --set. Paths are the caller's, so they are made absolute. */
+static GPtrArray *all_sets(const struct run_options *opt)
+{
+	GPtrArray *set = g_ptr_array_new_with_free_func(g_free);
+
+	for (char **s = opt->set; s && *s; s++)
+		g_ptr_array_add(set, g_strdup(*s));
+	if (opt->engine)
+		g_ptr_array_add(set, g_strdup_printf("vm.engine=%s", opt->engine));
+	if (opt->kernel) {
+		g_autofree char *path = g_canonicalize_filename(opt->kernel, NULL);
+
+		g_ptr_array_add(set, g_strdup_printf("guest.kernel=%s", path));
+	}
+	if (opt->initrd) {
+		g_autofree char *path = g_canonicalize_filename(opt->initrd, NULL);
+
+		g_ptr_array_add(set, g_strdup_printf("guest.initrd=%s", path));
+	}
+	return set;
+}
+
+static int run_job(struct job *job, const struct run_options *opt, int argc, char **argv)
+{
+	g_autoptr(JsonNode) result = NULL;
+	int status = choose_engine(job, opt);
+
+	if (status)
+		return status;
+	child_catch_signals(&job->signals);
+	job->console = opt->console;
+	job->begin = now_text();
+	status = job->engine == ENGINE_NESTED ? nested_run(job) : direct_run(job);
+	job->finish = now_text();
+	/* Nothing was even tried: there is no result to write. */
+	if (status && !((struct cell *)job->cells->pdata[0])->tried)
+		return status;
+	status = front_worse(status, job_status(job));
+	result = result_build(job, argc, argv);
+	if (!opt->quiet)
+		show_result(stdout, result, opt->all);
+	if (opt->output) {
+		if (result_write(result, opt->output))
+			return front_worse(status, STATUS_BAD_INPUT);
+		fb_info("wrote %s", opt->output);
+	}
+	return status;
+}
+
+static int run_file(const struct run_options *opt, int argc, char **argv)
+{
+	g_autoptr(GPtrArray) set = all_sets(opt);
+	struct job *job = job_new(opt->files[0], set);
+	int status;
+
+	if (!job)
+		return STATUS_BAD_INPUT;
+	status = run_job(job, opt, argc, argv);
+	job_free(job);
+	return status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct run_options opt = { 0 };
+	const GOptionEntry entries[] = {
+		{ "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &opt.set,
+		  "override a key of the scenario; a key of [vary] set so is not varied", "SECTION.KEY=VALUE" },
+		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "write the result here", "FILE.json" },
+		{ "engine", 'e', 0, G_OPTION_ARG_STRING, &opt.engine, "the same as --set vm.engine=NAME", "NAME" },
+		{ "kernel", 'k', 0, G_OPTION_ARG_FILENAME, &opt.kernel, "the guest's kernel", "FILE" },
+		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "the guest's initramfs", "FILE" },
+		{ "appliance-kernel", 0, 0, G_OPTION_ARG_FILENAME, &opt.appliance_kernel,
+		  "nested: the kernel under the VMM (the project's own)", "FILE" },
+		{ "console", 'c', 0, G_OPTION_ARG_NONE, &opt.console, "relay the guest's console", NULL },
+		{ "all", 'a', 0, G_OPTION_ARG_NONE, &opt.all,
+		  "print counters of second sources and of the engine too, and histograms", NULL },
+		{ "quiet", 'q', 0, G_OPTION_ARG_NONE, &opt.quiet, "print no table", NULL },
+		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &opt.files, NULL, "FILE" },
+		{ 0 }
+	};
+	g_autoptr(GOptionContext) context = g_option_context_new("- run a scenario");
+	g_autoptr(GError) err = NULL;
+	g_auto(GStrv) given = g_strdupv(argv);
+	int status = STATUS_BAD_INPUT;
+
+	g_option_context_set_summary(context,
+		"Boots the guest of each cell of the scenario, runs its command, prints the counters.\n"
+		"Exit status: 0 done, 1 the guest's command failed, 2 bad input, 3 this host cannot do it,\n"
+		"4 internal error, 5 the guest panicked, oopsed or hung, 130 interrupted; of several cells\n"
+		"the worst. What was measured is printed and written in any case.");
+	g_option_context_add_main_entries(context, entries, NULL);
+	if (!g_option_context_parse(context, &argc, &argv, &err))
+		fb_err("%s (faultbed run --help)", err->message);
+	else if (!opt.files || opt.files[1])
+		fb_err("faultbed run takes one scenario file (faultbed list names those there are)");
+	else
+		status = run_file(&opt, g_strv_length(given), given);
+	g_strfreev(opt.set);
+	g_strfreev(opt.files);
+	g_free(opt.output);
+	g_free(opt.engine);
+	g_free(opt.kernel);
+	g_free(opt.initrd);
+	g_free(opt.appliance_kernel);
+	return status;
+}
+
+int cmd_show(int argc, char **argv)
+{
+	gboolean all = FALSE;
+	g_auto(GStrv) files = NULL;
+	const GOptionEntry entries[] = {
+		{ "all", 'a', 0, G_OPTION_ARG_NONE, &all, "all counters, and histograms", NULL },
+		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &files, NULL, "FILE.json" },
+		{ 0 }
+	};
+	g_autoptr(GOptionContext) context = g_option_context_new("- print a result");
+	g_autoptr(GError) err = NULL;
+	g_autoptr(JsonNode) result = NULL;
+
+	g_option_context_add_main_entries(context, entries, NULL);
+	if (!g_option_context_parse(context, &argc, &argv, &err)) {
+		fb_err("%s (faultbed show --help)", err->message);
+		return STATUS_BAD_INPUT;
+	}
+	if (!files || files[1]) {
+		fb_err("faultbed show takes one result file");
+		return STATUS_BAD_INPUT;
+	}
+	result = result_read(files[0]);
+	if (!result)
+		return STATUS_BAD_INPUT;
+	show_result(stdout, result, all);
+	return STATUS_DONE;
+}

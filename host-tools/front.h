@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The front end, build/faultbed: what its commands share. One thread.
+ */
+#ifndef HOST_TOOLS_FRONT_H
+#define HOST_TOOLS_FRONT_H
+
+#include <glib.h>
+
+#include "base/types.h"
+#include "status.h"
+
+#define FAULTBED_VERSION	"0.1"
+
+/* Of two statuses, the one that a caller must hear of first. */
+int front_worse(int a, int b);
+/* "done", "the guest's command failed", ... */
+const char *front_status_text(int status);
+
+/*
+ * Where things are: beside the binary, which lies in the build folder of the
+ * project's tree, or under FAULTBED_HOME. Each path is made up, not checked;
+ * g_free().
+ */
+char *front_home(void);				/* the tree: scenarios/, images/, host-tools/ */
+char *front_build(const char *name);		/* a file of the build folder */
+char *front_vmm(void);				/* FAULTBED_VMM, or faultbed-vmm beside us */
+char *front_kernel(void);			/* the project's guest kernel */
+char *front_initrd(void);			/* and its initramfs */
+char *front_appliance(void);
+char *front_qemu(void);				/* FAULTBED_QEMU, or found in PATH; NULL if there is none */
+
+/* Standard output of a command without its last newline, NULL if it could not be run or failed. */
+char *front_output_of(const char *const *argv);
+/* "1,234,567" and the like, g_free(). */
+char *front_grouped(double value, int decimals);
+/* ns with a unit that suits: "12.3 us", g_free(). */
+char *front_duration(double ns);
+
+/* The commands; argv[0] is the command's own name. Each returns an exit status. */
+int cmd_run(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_topology(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_kernel(int argc, char **argv);
+
+#endif

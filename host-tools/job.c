@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A run's cells: their names, their files, the VMM's arguments, and what became of them. */
+#include "job.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "initramfs.h"
+
+/* What the VMM needs after its own time limit, to write the last record and leave. */
+#define LEAVE_SLACK_S	60
+
+const char *engine_name(enum scenario_engine engine)
+{
+	static const char *const names[] = {
+		[ENGINE_AUTO] = "auto", [ENGINE_KVM] = "kvm", [ENGINE_SOFT] = "soft",
+		[ENGINE_NESTED] = "nested", [ENGINE_QEMU] = "qemu", [ENGINE_LIBVIRT] = "libvirt",
+	};
+
+	return names[engine];
+}
+
+/* "guest.knob.fault_path=speculative" to "knob.fault_path=speculative", joined by blanks. */
+static char *cell_name(char **set)
+{
+	GString *name = g_string_new(NULL);
+
+	for (char **o = set; *o; o++) {
+		const char *dot = strchr(*o, '.');
+
+		g_string_append_printf(name, "%s%s", name->len ? " " : "", dot ? dot + 1 : *o);
+	}
+	if (!name->len)
+		g_string_append(name, "only");
+	return g_string_free(name, FALSE);
+}
+
+static bool file_there(const struct scenario *s, const char *key, const char *path, const char *hint)
+{
+	const char *origin = scenario_origin(s, "guest", key);
+
+	if (g_file_test(path, G_FILE_TEST_IS_REGULAR) && !access(path, R_OK))
+		return true;
+	if (strcmp(origin, "default"))
+		fb_err("%s: guest.%s: %s: no such file, or not readable", origin, key, path);
+	else
+		fb_err("%s: not there; %s", path, hint);
+	return false;
+}
+
+static bool cell_files(const struct job *job, struct cell *cell)
+{
+	struct scenario *s = cell->scenario;
+
+	cell->kernel = s->kernel ? g_strdup(s->kernel) : front_kernel();
+	cell->initrd = s->initrd ? g_strdup(s->initrd) : front_initrd();
+	if (!file_there(s, "kernel", cell->kernel,
+			"make kernel (or faultbed kernel build) builds it") ||
+	    !file_there(s, "initrd", cell->initrd, "make initramfs builds it"))
+		return false;
+	if (s->add->len) {
+		char *with = initramfs_with(job->tmp, s);
+
+		if (!with)
+			return false;
+		g_free(cell->initrd);
+		cell->initrd = with;
+	}
+	return true;
+}
+
+static void cell_free(void *p)
+{
+	struct cell *cell = p;
+
+	g_free(cell->name);
+	g_strfreev(cell->set);
+	scenario_free(cell->scenario);
+	g_free(cell->kernel);
+	g_free(cell->initrd);
+	if (cell->vm)
+		json_object_unref(cell->vm);
+	if (cell->end)
+		json_object_unref(cell->end);
+	json_array_unref(cell->repeats);
+	g_free(cell->why);
+	g_free(cell);
+}
+
+static struct cell *cell_new(const struct job *job, u32 i)
+{
+	struct cell *cell = g_new0(struct cell, 1);
+	g_autoptr(GPtrArray) set = g_ptr_array_new();
+
+	cell->set = scenario_cell(job->scenario, i);
+	cell->name = cell_name(cell->set);
+	cell->repeats = json_array_new();
+	for (u32 k = 0; k < job->set->len; k++)
+		g_ptr_array_add(set, job->set->pdata[k]);
+	for (char **o = cell->set; *o; o++)
+		g_ptr_array_add(set, *o);
+	cell->scenario = scenario_load(job->path, (const char *const *)set->pdata, set->len);
+	if (!cell->scenario || !cell_files(job, cell)) {
+		cell_free(cell);
+		return NULL;
+	}
+	return cell;
+}
+
+struct job *job_new(const char *path, GPtrArray *set)
+{
+	struct job *job = g_new0(struct job, 1);
+	g_autoptr(GError) err = NULL;
+
+	job->path = g_strdup(path);
+	job->set = g_ptr_array_new_with_free_func(g_free);
+	for (u32 i = 0; i < set->len; i++)
+		g_ptr_array_add(job->set, g_strdup(set->pdata[i]));
+	job->cells = g_ptr_array_new_with_free_func(cell_free);
+	job->scenario = scenario_load(path, (const char *const *)job->set->pdata, job->set->len);
+	if (!job->scenario)
+		goto fail;
+	job->tmp = g_dir_make_tmp("faultbed-XXXXXX", &err);
+	if (!job->tmp) {
+		fb_err("no folder for temporary files: %s", err->message);
+		goto fail;
+	}
+	for (u32 i = 0; i < scenario_cells(job->scenario); i++) {
+		struct cell *cell = cell_new(job, i);
+
+		if (!cell)
+			goto fail;
+		g_ptr_array_add(job->cells, cell);
+	}
+	return job;
+fail:
+	job_free(job);
+	return NULL;
+}
+
+/* The folder has plain files only, all of ours. */
+static void remove_tmp(const char *path)
+{
+	GDir *dir = g_dir_open(path, 0, NULL);
+	const char *name;
+
+	while (dir && (name = g_dir_read_name(dir))) {
+		g_autofree char *file = g_build_filename(path, name, NULL);
+
+		unlink(file);
+	}
+	if (dir)
+		g_dir_close(dir);
+	rmdir(path);
+}
+
+void job_free(struct job *job)
+{
+	if (job->tmp)
+		remove_tmp(job->tmp);
+	g_free(job->path);
+	g_ptr_array_unref(job->set);
+	g_ptr_array_unref(job->cells);
+	scenario_free(job->scenario);
+	g_free(job->engine_why);
+	g_free(job->appliance_kernel);
+	g_free(job->qemu);
+	g_free(job->qemu_version);
+	g_free(job->tmp);
+	g_free(job->begin);
+	g_free(job->finish);
+	g_free(job);
+}
+
+char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
+		const char *initrd, const char *records)
+{
+	GPtrArray *argv = g_ptr_array_new();
+
+	g_ptr_array_add(argv, g_strdup(vmm));
+	g_ptr_array_add(argv, g_strdup("run"));
+	g_ptr_array_add(argv, g_strdup(job->path));
+	for (u32 i = 0; i < job->set->len; i++) {
+		g_ptr_array_add(argv, g_strdup("--set"));
+		g_ptr_array_add(argv, g_strdup(job->set->pdata[i]));
+	}
+	for (char **o = cell->set; *o; o++) {
+		g_ptr_array_add(argv, g_strdup("--set"));
+		g_ptr_array_add(argv, g_strdup(*o));
+	}
+
+	const char *const rest[] = { "--cell", cell->name, "--kernel", kernel, "--initrd", initrd,
+				     "--engine", "kvm", "-o", records };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
+		g_ptr_array_add(argv, g_strdup(rest[i]));
+	if (job->engine == ENGINE_NESTED) {
+		g_ptr_array_add(argv, g_strdup("--trust"));
+		g_ptr_array_add(argv, g_strdup(NESTED_TRUST));
+	}
+	g_ptr_array_add(argv, NULL);
+	return (char **)g_ptr_array_free(argv, FALSE);
+}
+
+s64 job_cell_limit_us(const struct cell *cell)
+{
+	return cell->scenario->timeout_ns / NSEC_PER_USEC + LEAVE_SLACK_S * G_USEC_PER_SEC;
+}
+
+void job_vmm_line(struct job *job, u32 i, const char *line)
+{
+	static const char progress[] = "progress: ", error[] = "error: ";
+	struct cell *cell = job->cells->pdata[i];
+
+	if (g_str_has_prefix(line, progress)) {
+		fb_info("cell %u/%u: %s", i + 1, job->cells->len, line + strlen(progress));
+		return;
+	}
+	if (g_str_has_prefix(line, error)) {
+		g_free(cell->why);
+		cell->why = g_strdup(line + strlen(error));
+	}
+	fprintf(stderr, "%s\n", line);
+}
+
+void job_cell_done(struct job *job, u32 i, bool signaled, int status)
+{
+	struct cell *cell = job->cells->pdata[i];
+
+	cell->tried = true;
+	if (signaled) {
+		g_free(cell->why);
+		cell->why = g_strdup_printf("the VMM was ended by signal %d", status);
+		cell->status = STATUS_INTERNAL;
+		return;
+	}
+	cell->status = status;
+	if (status > STATUS_GUEST_DIED && status != STATUS_INTERRUPTED) {
+		cell->status = STATUS_INTERNAL;
+		if (!cell->why)
+			cell->why = g_strdup_printf("the VMM left with status %d", status);
+	}
+}
+
+int job_status(const struct job *job)
+{
+	int status = STATUS_DONE;
+
+	for (u32 i = 0; i < job->cells->len; i++) {
+		const struct cell *cell = job->cells->pdata[i];
+
+		if (cell->tried)
+			status = front_worse(status, cell->status);
+		else
+			status = front_worse(status, job->signals.count ? STATUS_INTERRUPTED :
+								   STATUS_INTERNAL);
+	}
+	return status;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One `faultbed run`: a scenario, its cells, and what came of each. Built by
+ * job_new(), run by direct_run() or nested_run(), turned into a result by
+ * result_build(). Main thread only.
+ */
+#ifndef HOST_TOOLS_JOB_H
+#define HOST_TOOLS_JOB_H
+
+#include <json-glib/json-glib.h>
+
+#include "child.h"
+#include "front.h"
+#include "scenario.h"
+
+/* Stands beside each figure of a nested run. */
+#define NESTED_TRUST	"nested: QEMU's TCG emulates the host, so times and rates mean nothing"
+
+struct cell {
+	char *name;		/* "ipi.remote=none", for people and for the records */
+	char **set;		/* what [vary] sets in it, "section.key=value" */
+	struct scenario *scenario;	/* with that set: one cell */
+	char *kernel, *initrd;	/* files of the host */
+
+	/* Filled from the records. */
+	JsonObject *vm;		/* NULL if the guest never became ready */
+	JsonArray *repeats;
+	JsonObject *end;	/* NULL if the VMM left without a word */
+	bool tried;
+	int status;		/* enum status */
+	char *why;		/* if not done */
+};
+
+struct job {
+	char *path;		/* the scenario's, as given */
+	GPtrArray *set;		/* the user's --set, in order */
+	struct scenario *scenario;
+	GPtrArray *cells;	/* struct cell */
+	enum scenario_engine engine;	/* chosen: kvm or nested */
+	char *engine_why;
+	char *appliance_kernel;	/* nested */
+	char *qemu, *qemu_version;	/* nested */
+	char *tmp;		/* folder for what is needed while it runs */
+	bool console;		/* relay the guest's console */
+	struct child_signals signals;
+	char *begin, *finish;	/* ISO 8601 */
+};
+
+/* NULL if the scenario is bad or a file is missing (reported). Overrides in `set` are copied. */
+struct job *job_new(const char *path, GPtrArray *set);
+void job_free(struct job *job);
+/* "kvm", "nested", ... */
+const char *engine_name(enum scenario_engine engine);
+/* The VMM's arguments for one cell, a vector for g_strfreev(); `vmm` becomes argv[0]. */
+char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
+		const char *initrd, const char *records);
+/* How long the VMM may take for a cell at most, its own time limit and leaving included, us. */
+s64 job_cell_limit_us(const struct cell *cell);
+/*
+ * A line that the VMM wrote to standard error: progress is shown with the cell's
+ * number, all else as it is, and the last error is kept as the cell's `why`.
+ */
+void job_vmm_line(struct job *job, u32 cell, const char *line);
+/* A cell is over: what records and exit status say of it. */
+void job_cell_done(struct job *job, u32 cell, bool signaled, int status);
+/* The exit status of the whole. */
+int job_status(const struct job *job);
+
+/* Run the cells here, on /dev/kvm; or all of them in one appliance under QEMU. An enum status. */
+int direct_run(struct job *job);
+int nested_run(struct job *job);
+
+#endif

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The nested engine: QEMU's TCG carries a small Linux (images/appliance-init.c)
+ * on whose /dev/kvm the same VMM runs all cells, one after another. One appliance
+ * serves the whole job; if it dies or hangs, what it wrote is kept, the cell it
+ * was at is given up, and another one goes on with the rest.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cpio.h"
+#include "job.h"
+#include "records.h"
+
+/* What Linux, the VMM, QEMU's second-level tables and the unpacked initramfs take beside guest RAM. */
+#define APPLIANCE_MIB		768
+#define BOOT_LIMIT_US		(180 * G_USEC_PER_SEC)
+/* Emulation slows all but the guest's own clock, so a cell gets this many times its limit. */
+#define CELL_SLACK		2
+/* The last lines of the appliance's console, for a death that is its own. */
+#define TAIL_LINES		40
+
+struct appliance {
+	struct job *job;
+	struct child child;
+	u32 first;		/* cell that its cell 0 is */
+	u32 nr;
+	u32 cell;		/* the one at work */
+	bool booted, in_cell, done;
+	s64 started;
+	GQueue tail;		/* char *, the last lines that were nobody's */
+};
+
+static char *absolute(const char *path)
+{
+	return g_canonicalize_filename(path, NULL);
+}
+
+/* Traces that a cell's distributions read; the VMM will look for them where they are here. */
+static void add_traces(struct cpio *c, const struct cell *cell, GHashTable *there)
+{
+	g_autofree char *dir = g_path_get_dirname(cell->scenario->path);
+
+	for (u32 i = 0; i < cell->scenario->inject_value->len; i++) {
+		const char *value = cell->scenario->inject_value->pdata[i];
+
+		if (!g_str_has_prefix(value, "trace:"))
+			continue;
+		value += strlen("trace:");
+
+		g_autofree char *joined = g_path_is_absolute(value) ? g_strdup(value) :
+								     g_build_filename(dir, value, NULL);
+		char *path = absolute(joined);
+
+		if (g_hash_table_contains(there, path)) {
+			g_free(path);
+			continue;
+		}
+		if (cpio_add_file(c, path, path, 0644))
+			fb_warn("%s: cannot be read", path);
+		g_hash_table_add(there, path);
+	}
+}
+
+/* Where a file of the host lies in the appliance; each is carried once. */
+static const char *add_image(struct cpio *c, const char *from, GHashTable *images)
+{
+	char *path = g_hash_table_lookup(images, from);
+
+	if (path)
+		return path;
+	path = g_strdup_printf("/job/image-%u", g_hash_table_size(images));
+	if (cpio_add_file(c, path, from, 0644)) {
+		fb_err("%s: cannot be read", from);
+		g_free(path);
+		return NULL;
+	}
+	g_hash_table_insert(images, g_strdup(from), path);
+	return path;
+}
+
+/* The part of the initramfs that is this run's. */
+static int write_job(struct appliance *a, FILE *f)
+{
+	g_autoptr(GHashTable) images = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	g_autoptr(GHashTable) there = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	g_autofree char *cwd = g_get_current_dir(), *scenario = absolute(a->job->path);
+	g_autofree char *cwd_line = g_strconcat(cwd, "\n", NULL);
+	GString *cells = g_string_new(NULL);
+	struct cpio c;
+	int err;
+
+	cpio_begin(&c, f);
+	cpio_add(&c, "/job/cwd", cwd_line, strlen(cwd_line), 0644);
+	cpio_add_folder(&c, cwd);
+	if (a->job->console)
+		cpio_add(&c, "/job/console", "", 0, 0644);
+	err = cpio_add_file(&c, scenario, scenario, 0644);
+	for (u32 i = a->first; !err && i < a->first + a->nr; i++) {
+		const struct cell *cell = a->job->cells->pdata[i];
+		const char *kernel = add_image(&c, cell->kernel, images);
+		const char *initrd = add_image(&c, cell->initrd, images);
+
+		if (!kernel || !initrd) {
+			err = -EIO;
+			break;
+		}
+		add_traces(&c, cell, there);
+
+		g_auto(GStrv) argv = job_argv(a->job, cell, "faultbed-vmm", kernel, initrd, "/dev/ttyS1");
+
+		for (char **arg = argv; *arg; arg++)
+			g_string_append_printf(cells, "%s\n", *arg);
+		g_string_append_c(cells, '\n');
+	}
+	cpio_add(&c, "/job/cells", cells->str, cells->len, 0644);
+	g_string_free(cells, TRUE);
+	return cpio_end(&c) ? -EIO : err;
+}
+
+/* The appliance's own initramfs with the job behind it. */
+static int write_initrd(struct appliance *a, const char *path)
+{
+	g_autofree char *base = front_appliance();
+	g_autoptr(GError) err = NULL;
+	g_autoptr(GMappedFile) map = g_mapped_file_new(base, FALSE, &err);
+	FILE *f;
+	size_t len;
+	int ret;
+
+	if (!map) {
+		fb_err("%s (make appliance builds it)", err->message);
+		return STATUS_BAD_INPUT;
+	}
+	f = fopen(path, "wbe");
+	if (!f) {
+		fb_err("%s: %s", path, g_strerror(errno));
+		return STATUS_INTERNAL;
+	}
+	len = g_mapped_file_get_length(map);
+	fwrite(g_mapped_file_get_contents(map), 1, len, f);
+	/* The kernel looks for the next archive at a multiple of 4. */
+	fwrite("\0\0\0", 1, (4 - len % 4) % 4, f);
+	ret = write_job(a, f);
+	if (fclose(f) || ret) {
+		fb_err("%s: the appliance's initramfs could not be written", path);
+		return STATUS_INTERNAL;
+	}
+	return STATUS_DONE;
+}
+
+static u64 file_mib(const char *path)
+{
+	g_autoptr(GMappedFile) map = g_mapped_file_new(path, FALSE, NULL);
+
+	return map ? g_mapped_file_get_length(map) / MIB + 1 : 0;
+}
+
+static u64 appliance_mib(const struct appliance *a, const char *initrd)
+{
+	u64 guest = 0;
+
+	for (u32 i = a->first; i < a->first + a->nr; i++) {
+		const struct cell *cell = a->job->cells->pdata[i];
+
+		guest = MAX(guest, DIV_ROUND_UP(cell->scenario->memory, MIB));
+	}
+	/* Read once by QEMU, unpacked once by Linux. */
+	return guest + APPLIANCE_MIB + 2 * file_mib(initrd);
+}
+
+static u64 host_available_mib(void)
+{
+	g_autofree char *text = NULL;
+	const char *line;
+
+	if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL))
+		return UINT64_MAX;
+	line = strstr(text, "MemAvailable:");
+	return line ? strtoull(line + strlen("MemAvailable:"), NULL, 10) / 1024 : UINT64_MAX;
+}
+
+static char **qemu_argv(const struct appliance *a, const char *initrd, const char *records, u64 mib)
+{
+	g_autofree char *memory = g_strdup_printf("%" G_GUINT64_FORMAT "M", mib);
+	g_autofree char *file = g_strdup_printf("file,id=records,path=%s", records);
+	const char *const argv[] = {
+		a->job->qemu, "-nodefaults", "-no-user-config", "-M", "pc", "-accel", "tcg", "-cpu", "max",
+		/* With two emulated CPUs the appliance's own kernel hangs in a good part of all boots. */
+		"-smp", "1", "-m", memory,
+		"-kernel", a->job->appliance_kernel, "-initrd", initrd,
+		"-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
+		"-display", "none", "-no-reboot", "-chardev", "stdio,id=console,signal=off",
+		"-serial", "chardev:console",
+		"-chardev", file, "-serial", "chardev:records",
+		"-device", "isa-debug-exit,iobase=0xf4,iosize=4", NULL,
+	};
+
+	return g_strdupv((char **)argv);
+}
+
+/* Appliance messages: "@word ...". */
+static void on_at_line(struct appliance *a, const char *line)
+{
+	s64 now = g_get_monotonic_time();
+	u32 n;
+	int status;
+
+	if (!strcmp(line, "@booted")) {
+		a->booted = true;
+		fb_info("the appliance is up after %.1f s", (now - a->started) / 1e6);
+		a->child.deadline = now + BOOT_LIMIT_US;
+	} else if (sscanf(line, "@cell %u exit %d", &n, &status) == 2 && n < a->nr) {
+		a->in_cell = false;
+		job_cell_done(a->job, a->first + n, status >= 128 && status != STATUS_INTERRUPTED,
+			      status >= 128 && status != STATUS_INTERRUPTED ? status - 128 : status);
+		a->child.deadline = now + BOOT_LIMIT_US;
+	} else if (sscanf(line, "@cell %u start", &n) == 1 && n < a->nr) {
+		const struct cell *cell = a->job->cells->pdata[a->first + n];
+
+		a->cell = a->first + n;
+		a->in_cell = true;
+		fb_info("cell %u/%u: %s", a->cell + 1, a->job->cells->len, cell->name);
+		a->child.deadline = now + job_cell_limit_us(cell) * CELL_SLACK;
+	} else if (!strcmp(line, "@done")) {
+		a->done = true;
+	} else if (g_str_has_prefix(line, "@failed ")) {
+		fb_err("the appliance: %s", line + strlen("@failed "));
+	}
+}
+
+static void on_console_line(void *ctx, const char *line)
+{
+	struct appliance *a = ctx;
+
+	/* The firmware clears the screen. */
+	if (!*line || (!a->booted && strchr(line, '\033')))
+		return;
+	if (*line == '@') {
+		on_at_line(a, line);
+		return;
+	}
+	if (a->in_cell && (a->job->console || g_str_has_prefix(line, "progress: ") ||
+			   g_str_has_prefix(line, "error: ") || g_str_has_prefix(line, "warning: "))) {
+		job_vmm_line(a->job, a->cell, line);
+		return;
+	}
+	g_queue_push_tail(&a->tail, g_strdup(line));
+	if (g_queue_get_length(&a->tail) > TAIL_LINES)
+		g_free(g_queue_pop_head(&a->tail));
+}
+
+static void on_qemu_line(void *ctx, const char *line)
+{
+	fprintf(stderr, "qemu: %s\n", line);
+}
+
+/* It ended before its work did: say so, with its last words, and give the cell up that it was at. */
+static void appliance_died(struct appliance *a)
+{
+	struct cell *cell = a->job->cells->pdata[a->cell];
+	g_autofree char *how = a->child.timed_out ? g_strdup("hung and was stopped") :
+			       a->child.signaled ? g_strdup_printf("was ended by signal %d", a->child.status) :
+						   g_strdup_printf("left with status %d", a->child.status);
+
+	fb_err("the appliance %s %s", how, !a->booted ? "before it was up" :
+	       a->in_cell ? "in the middle of a cell" : "between two cells");
+	for (GList *l = a->tail.head; l; l = l->next)
+		fprintf(stderr, "appliance: %s\n", (char *)l->data);
+	/* Between two cells the one before is done; the next appliance begins behind it. */
+	if (!a->in_cell && cell->tried)
+		return;
+	g_free(cell->why);
+	cell->why = g_strdup_printf("the nested appliance %s", how);
+	cell->tried = true;
+	cell->status = STATUS_INTERNAL;
+}
+
+static int check_memory(u64 mib)
+{
+	u64 have = host_available_mib();
+
+	if (mib <= have)
+		return STATUS_DONE;
+	fb_err("the nested appliance needs %" G_GUINT64_FORMAT " MiB of memory, and %" G_GUINT64_FORMAT
+	       " MiB are free: a smaller vm.memory, or a larger host", mib, have);
+	return STATUS_HOST;
+}
+
+/* One appliance for the cells from `first` on. */
+static int appliance_run(struct job *job, u32 first)
+{
+	struct appliance a = { .job = job, .first = first, .nr = job->cells->len - first, .cell = first };
+	g_autofree char *initrd = g_build_filename(job->tmp, "appliance.cpio", NULL);
+	g_autofree char *name = g_strdup_printf("records-%u.jsonl", first);
+	g_autofree char *records = g_build_filename(job->tmp, name, NULL);
+	g_autofree char *why = NULL;
+	g_auto(GStrv) argv = NULL;
+	u64 mib;
+	int status = write_initrd(&a, initrd);
+
+	if (status)
+		return status;
+	mib = appliance_mib(&a, initrd);
+	status = check_memory(mib);
+	if (status)
+		return status;
+	argv = qemu_argv(&a, initrd, records, mib);
+	fb_info("booting the appliance (%s, 1 CPU, %" G_GUINT64_FORMAT " MiB) for %u cell%s",
+		job->qemu_version, mib, a.nr, a.nr == 1 ? "" : "s");
+	a.started = g_get_monotonic_time();
+	a.child = (struct child){
+		.argv = argv, .signals = &job->signals, .out = on_console_line, .err = on_qemu_line,
+		.ctx = &a, .deadline = a.started + BOOT_LIMIT_US,
+	};
+	if (!child_run(&a.child))
+		return STATUS_HOST;
+	if (records_read(job, records, &why))
+		fb_warn("a record was lost on the way out of the appliance: %s", why);
+	if (!a.done && !job->signals.count)
+		appliance_died(&a);
+	else if (!a.done && a.in_cell)
+		job_cell_done(job, a.cell, false, STATUS_INTERRUPTED);
+	g_queue_clear_full(&a.tail, g_free);
+	/* One that did not even come up will not do so the next time. */
+	return a.booted || job->signals.count ? STATUS_DONE : STATUS_INTERNAL;
+}
+
+int nested_run(struct job *job)
+{
+	u32 next = 0;
+
+	while (next < job->cells->len && !job->signals.count) {
+		int status = appliance_run(job, next);
+
+		if (status)
+			return status;
+		/* Each appliance ends at least one cell, be it by giving it up. */
+		while (next < job->cells->len && ((struct cell *)job->cells->pdata[next])->tried)
+			next++;
+	}
+	return STATUS_DONE;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "records.h"
+
+#include <string.h>
+
+static struct cell *cell_of(struct job *job, const char *name)
+{
+	for (u32 i = 0; i < job->cells->len; i++) {
+		struct cell *cell = job->cells->pdata[i];
+
+		if (!g_strcmp0(cell->name, name))
+			return cell;
+	}
+	return NULL;
+}
+
+static const char *string_member(JsonObject *o, const char *name)
+{
+	JsonNode *node = json_object_get_member(o, name);
+
+	return node && JSON_NODE_HOLDS_VALUE(node) &&
+	       json_node_get_value_type(node) == G_TYPE_STRING ? json_node_get_string(node) : NULL;
+}
+
+/* true if the record was one, and a known cell's. */
+static bool take_record(struct job *job, JsonObject *o)
+{
+	const char *kind = string_member(o, "record");
+	struct cell *cell = cell_of(job, string_member(o, "cell"));
+
+	if (!kind || !cell)
+		return false;
+	/* The result names them by where they stand. */
+	json_object_ref(o);
+	json_object_remove_member(o, "record");
+	json_object_remove_member(o, "cell");
+	if (!strcmp(kind, "vm")) {
+		g_clear_pointer(&cell->vm, json_object_unref);
+		cell->vm = o;
+	} else if (!strcmp(kind, "repeat")) {
+		json_array_add_object_element(cell->repeats, o);
+	} else if (!strcmp(kind, "end")) {
+		g_clear_pointer(&cell->end, json_object_unref);
+		cell->end = o;
+	} else {
+		json_object_unref(o);
+		return false;
+	}
+	return true;
+}
+
+static bool take_line(struct job *job, const char *line, size_t len, char **why)
+{
+	g_autoptr(JsonParser) parser = json_parser_new();
+	g_autoptr(GError) err = NULL;
+
+	if (!json_parser_load_from_data(parser, line, len, &err)) {
+		if (!*why)
+			*why = g_strdup(err->message);
+		return false;
+	}
+
+	JsonNode *root = json_parser_get_root(parser);
+
+	if (root && JSON_NODE_HOLDS_OBJECT(root) && take_record(job, json_node_get_object(root)))
+		return true;
+	if (!*why)
+		*why = g_strdup("neither vm, repeat nor end of a known cell");
+	return false;
+}
+
+u32 records_parse(struct job *job, const char *text, size_t len, char **why)
+{
+	const char *at = text, *end = text + len;
+	u32 bad = 0;
+
+	*why = NULL;
+	while (at < end) {
+		const char *nl = memchr(at, '\n', end - at);
+		size_t n = nl ? (size_t)(nl - at) : (size_t)(end - at);
+
+		/* A line without its end was cut off, even if it should happen to parse. */
+		if (!nl) {
+			bad++;
+			if (!*why)
+				*why = g_strdup("the last line is cut off");
+		} else if (n && !take_line(job, at, n, why)) {
+			bad++;
+		}
+		at += n + (nl ? 1 : 0);
+	}
+	return bad;
+}
+
+u32 records_read(struct job *job, const char *path, char **why)
+{
+	g_autofree char *text = NULL;
+	size_t len;
+
+	*why = NULL;
+	if (!g_file_get_contents(path, &text, &len, NULL))
+		return 0;
+	return records_parse(job, text, len, why);
+}

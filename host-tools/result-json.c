@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "result-json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "summary.h"
+
+/* Build ------------------------------------------------------------------ */
+
+static JsonObject *effective_json(const struct scenario *s)
+{
+	g_autoptr(GPtrArray) pairs = scenario_effective(s);
+	JsonObject *o = json_object_new();
+
+	for (u32 i = 0; i < pairs->len; i += 2)
+		json_object_set_string_member(o, pairs->pdata[i], pairs->pdata[i + 1]);
+	return o;
+}
+
+static JsonObject *vary_json(const struct scenario *s)
+{
+	JsonObject *o = json_object_new();
+
+	for (u32 i = 0; i < s->vary_key->len; i++) {
+		GPtrArray *values = s->vary_values->pdata[i];
+		JsonArray *a = json_array_new();
+
+		for (u32 v = 0; v < values->len; v++)
+			json_array_add_string_element(a, values->pdata[v]);
+		json_object_set_array_member(o, s->vary_key->pdata[i], a);
+	}
+	return o;
+}
+
+static JsonObject *set_json(char **set)
+{
+	JsonObject *o = json_object_new();
+
+	for (char **p = set; *p; p++) {
+		const char *eq = strchr(*p, '=');
+		g_autofree char *key = g_strndup(*p, eq - *p);
+
+		json_object_set_string_member(o, key, eq + 1);
+	}
+	return o;
+}
+
+static JsonObject *cell_json(const struct cell *cell)
+{
+	JsonObject *o = json_object_new();
+
+	json_object_set_string_member(o, "name", cell->name);
+	json_object_set_object_member(o, "set", set_json(cell->set));
+	json_object_set_boolean_member(o, "run", cell->tried);
+	json_object_set_int_member(o, "status", cell->status);
+	json_object_set_string_member(o, "why", cell->why ? cell->why : "");
+	if (cell->vm)
+		json_object_set_object_member(o, "vm", json_object_ref(cell->vm));
+	else
+		json_object_set_null_member(o, "vm");
+	json_object_set_array_member(o, "repeats", json_array_ref(cell->repeats));
+	if (cell->end)
+		json_object_set_object_member(o, "end", json_object_ref(cell->end));
+	else
+		json_object_set_null_member(o, "end");
+	json_object_set_object_member(o, "summary", summary_build(cell->vm, cell->repeats));
+	return o;
+}
+
+/* The value of "KEY : VALUE" or "KEY: VALUE" in a file of /proc; "" if it is not there. */
+static char *proc_value(const char *path, const char *key)
+{
+	g_autofree char *text = NULL;
+
+	if (g_file_get_contents(path, &text, NULL, NULL)) {
+		const char *at = strstr(text, key), *colon = at ? strchr(at, ':') : NULL;
+		const char *end = colon ? strchr(colon, '\n') : NULL;
+
+		if (end)
+			return g_strstrip(g_strndup(colon + 1, end - colon - 1));
+	}
+	return g_strdup("");
+}
+
+static JsonObject *host_json(void)
+{
+	g_autofree char *cpu = proc_value("/proc/cpuinfo", "model name");
+	g_autofree char *memory = proc_value("/proc/meminfo", "MemTotal");
+	JsonObject *o = json_object_new();
+	struct utsname u;
+
+	json_object_set_string_member(o, "name", g_get_host_name());
+	if (!uname(&u)) {
+		g_autofree char *kernel = g_strdup_printf("%s %s %s", u.sysname, u.release, u.version);
+
+		json_object_set_string_member(o, "kernel", kernel);
+	}
+	json_object_set_string_member(o, "cpu", cpu);
+	json_object_set_int_member(o, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
+	json_object_set_string_member(o, "memory", memory);
+	return o;
+}
+
+static JsonObject *provenance_json(const struct job *job, int argc, char **argv)
+{
+	g_autofree char *home = front_home(), *vmm = front_vmm();
+	const char *const git[] = { "git", "-C", home, "describe", "--always", "--dirty", "--tags", NULL };
+	g_autofree char *commit = front_output_of(git);
+	g_autofree char *scenario = g_canonicalize_filename(job->path, NULL);
+	JsonObject *o = json_object_new();
+	JsonArray *args = json_array_new();
+
+	for (int i = 0; i < argc; i++)
+		json_array_add_string_element(args, argv[i]);
+	json_object_set_string_member(o, "version", FAULTBED_VERSION);
+	json_object_set_string_member(o, "commit", commit ? commit : "");
+	json_object_set_string_member(o, "begin", job->begin ? job->begin : "");
+	json_object_set_string_member(o, "finish", job->finish ? job->finish : "");
+	json_object_set_object_member(o, "host", host_json());
+	json_object_set_array_member(o, "arguments", args);
+	json_object_set_string_member(o, "scenario", scenario);
+	json_object_set_string_member(o, "vmm", vmm);
+	json_object_set_string_member(o, "engine_why", job->engine_why ? job->engine_why : "");
+	if (job->engine == ENGINE_NESTED) {
+		json_object_set_string_member(o, "qemu", job->qemu_version);
+		json_object_set_string_member(o, "appliance_kernel", job->appliance_kernel);
+	}
+	return o;
+}
+
+JsonNode *result_build(const struct job *job, int argc, char **argv)
+{
+	JsonObject *o = json_object_new();
+	JsonArray *cells = json_array_new();
+	bool complete = !job->signals.count;
+
+	for (u32 i = 0; i < job->cells->len; i++) {
+		const struct cell *cell = job->cells->pdata[i];
+
+		complete &= cell->tried && json_array_get_length(cell->repeats) == cell->scenario->repeat;
+		json_array_add_object_element(cells, cell_json(cell));
+	}
+	json_object_set_string_member(o, "schema", RESULT_SCHEMA);
+	json_object_set_string_member(o, "question", job->scenario->question);
+	json_object_set_object_member(o, "scenario", effective_json(job->scenario));
+	json_object_set_object_member(o, "vary", vary_json(job->scenario));
+	json_object_set_string_member(o, "engine", engine_name(job->engine));
+	json_object_set_boolean_member(o, "complete", complete);
+	json_object_set_int_member(o, "status", job_status(job));
+	json_object_set_array_member(o, "cells", cells);
+	json_object_set_object_member(o, "provenance", provenance_json(job, argc, argv));
+
+	JsonNode *root = json_node_alloc();
+
+	json_node_init_object(root, o);
+	json_object_unref(o);
+	return root;
+}
+
+/* Text ------------------------------------------------------------------- */
+
+static bool is_flat(JsonArray *a)
+{
+	for (u32 i = 0; i < json_array_get_length(a); i++) {
+		JsonNode *node = json_array_get_element(a, i);
+
+		if (!JSON_NODE_HOLDS_VALUE(node) && !JSON_NODE_HOLDS_NULL(node))
+			return false;
+	}
+	return true;
+}
+
+static void put_node(GString *out, JsonNode *node, u32 depth);
+
+static void put_indent(GString *out, u32 depth)
+{
+	g_string_append_c(out, '\n');
+	for (u32 i = 0; i < depth; i++)
+		g_string_append(out, "  ");
+}
+
+static void put_plain(GString *out, JsonNode *node)
+{
+	g_autofree char *text = json_to_string(node, FALSE);
+
+	g_string_append(out, text);
+}
+
+static void put_object(GString *out, JsonObject *o, u32 depth)
+{
+	JsonObjectIter iter;
+	const char *name;
+	JsonNode *node;
+	bool first = true;
+
+	g_string_append_c(out, '{');
+	json_object_iter_init_ordered(&iter, o);
+	while (json_object_iter_next_ordered(&iter, &name, &node)) {
+		g_autoptr(JsonNode) key = json_node_init_string(json_node_alloc(), name);
+
+		if (!first)
+			g_string_append_c(out, ',');
+		first = false;
+		put_indent(out, depth + 1);
+		put_plain(out, key);
+		g_string_append(out, ": ");
+		put_node(out, node, depth + 1);
+	}
+	if (!first)
+		put_indent(out, depth);
+	g_string_append_c(out, '}');
+}
+
+static void put_node(GString *out, JsonNode *node, u32 depth)
+{
+	if (JSON_NODE_HOLDS_OBJECT(node)) {
+		put_object(out, json_node_get_object(node), depth);
+	} else if (JSON_NODE_HOLDS_ARRAY(node) && !is_flat(json_node_get_array(node))) {
+		JsonArray *a = json_node_get_array(node);
+
+		g_string_append_c(out, '[');
+		for (u32 i = 0; i < json_array_get_length(a); i++) {
+			if (i)
+				g_string_append_c(out, ',');
+			put_indent(out, depth + 1);
+			put_node(out, json_array_get_element(a, i), depth + 1);
+		}
+		put_indent(out, depth);
+		g_string_append_c(out, ']');
+	} else {
+		put_plain(out, node);
+	}
+}
+
+char *result_to_text(JsonNode *result)
+{
+	GString *out = g_string_new(NULL);
+
+	put_node(out, result, 0);
+	g_string_append_c(out, '\n');
+	return g_string_free(out, FALSE);
+}
+
+int result_write(JsonNode *result, const char *path)
+{
+	g_autofree char *dir = g_path_get_dirname(path), *text = result_to_text(result);
+	g_autofree char *tmp = g_strdup_printf("%s.%d.tmp", path, getpid());
+	FILE *f;
+	int err = 0;
+
+	if (g_mkdir_with_parents(dir, 0777)) {
+		err = -errno;
+		fb_err("%s: %s", dir, g_strerror(-err));
+		return err;
+	}
+	f = fopen(tmp, "we");
+	if (!f) {
+		err = -errno;
+		fb_err("%s: %s", tmp, g_strerror(-err));
+		return err;
+	}
+	if (fputs(text, f) == EOF || fflush(f) || fsync(fileno(f)))
+		err = -errno;
+	if (fclose(f) && !err)
+		err = -errno;
+	if (!err && rename(tmp, path))
+		err = -errno;
+	if (err) {
+		fb_err("%s: %s", path, g_strerror(-err));
+		unlink(tmp);
+	}
+	return err;
+}
+
+/* Read ------------------------------------------------------------------- */
+
+/* What the rest of the front end takes for granted. */
+static const char *bad_shape(JsonNode *root)
+{
+	JsonObject *o = JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
+	JsonArray *cells;
+
+	if (!o || strcmp(summary_string(o, "schema", ""), RESULT_SCHEMA))
+		return "not a result of schema " RESULT_SCHEMA;
+	cells = summary_array(o, "cells");
+	if (!cells || !json_array_get_length(cells) || !summary_object(o, "scenario"))
+		return "a result without cells or scenario";
+	for (u32 i = 0; i < json_array_get_length(cells); i++) {
+		JsonNode *node = json_array_get_element(cells, i);
+		JsonObject *cell = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+		JsonObject *summary = summary_object(cell, "summary");
+
+		if (!summary || !summary_string(cell, "name", NULL) ||
+		    !summary_object(summary, "counters") || !summary_object(summary, "rates") ||
+		    !summary_object(summary, "reports") || !summary_object(summary, "time"))
+			return "a cell without name or summary";
+	}
+	return NULL;
+}
+
+JsonNode *result_read(const char *path)
+{
+	g_autoptr(JsonParser) parser = json_parser_new();
+	g_autoptr(GError) err = NULL;
+	const char *bad;
+
+	if (!json_parser_load_from_file(parser, path, &err)) {
+		fb_err("%s: %s", path, err->message);
+		return NULL;
+	}
+
+	JsonNode *root = json_parser_get_root(parser);
+
+	bad = root ? bad_shape(root) : "empty";
+	if (bad) {
+		fb_err("%s: %s", path, bad);
+		return NULL;
+	}
+	return json_node_copy(root);
+}
