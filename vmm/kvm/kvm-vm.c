@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The kvm engine: probe, VM, memory slots and the operations table. */
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
@@ -105,6 +106,21 @@ out:
 	return err;
 }
 
+/*
+ * Has the CPU hardware virtualization (SDM 3C 24.6 [23.6]: CPUID.1:ECX.VMX; APM 2 15.4:
+ * CPUID 0x80000001:ECX.SVM)? There are KVMs that do without (kvm_pvm, in hosts
+ * that are guests themselves): all ioctls work, but they run kernels made for
+ * them only, and interpret any other one, at a speed at which it never boots.
+ */
+static bool kvm_cpu_virtualizes(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & BIT(5))
+		return true;
+	return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && ecx & BIT(2);
+}
+
 static int kvm_probe(struct engine_caps *caps, char *why, size_t why_len)
 {
 	struct cpuid_table *host = g_new0(struct cpuid_table, 1);
@@ -117,6 +133,13 @@ static int kvm_probe(struct engine_caps *caps, char *why, size_t why_len)
 	if (dev < 0) {
 		g_free(host);
 		return dev;
+	}
+	if (!kvm_cpu_virtualizes()) {
+		snprintf(why, why_len, "/dev/kvm is there, but this CPU shows neither VMX nor SVM: such a KVM interprets a "
+			 "kernel that was not made for it; a host whose (virtual) CPU has one of them would do");
+		close(dev);
+		g_free(host);
+		return -EOPNOTSUPP;
 	}
 	for (i = 0; i < ARRAY_SIZE(kvm_needs); i++) {
 		if (ioctl(dev, KVM_CHECK_EXTENSION, kvm_needs[i].cap) > 0)
