@@ -55,12 +55,13 @@ SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf i
 	lapic lapic-msr lapic-timer loader machine pic pit pmtimer rtc testdev uart
 SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units console placement record refault \
 	run-threads sample session vcpu vm
-SRC_front := child cmd-run cpio direct front initramfs job nested records result-json show stats summary
+SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare cpio direct front initramfs job \
+	nested records result-json show stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := barrier cpu hist procstat roi util
 GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check bad-guest
-GUEST_BARE :=
+GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # The same, for host-tools/bench.sh, not in the initramfs.
 GUEST_TOOLS := stopwatch
 
@@ -73,7 +74,7 @@ UNIT_core := clock counters cpuid dist inject memory topology
 UNIT_machine := acpi apicbus bus devices garbage ioapic lapic loader pit uart
 UNIT_kvm :=
 UNIT_top := scenario
-UNIT_front :=
+UNIT_front := compare records summary
 
 # --- tests that are not C: executables that speak TAP ---
 
@@ -108,7 +109,7 @@ ALL_LDFLAGS = $(LDFLAGS) $(SAN_FLAGS)
 # musl's C library makes programs of 80 KiB, glibc's of 800, and each page of the initramfs costs the guest.
 GUEST_CC ?= $(if $(shell command -v musl-gcc),musl-gcc,gcc)
 GUEST_CFLAGS = -std=gnu11 -O2 -g -D_GNU_SOURCE $(WARN) -static -pthread -Iguest-tests -Ivmm -MMD -MP
-BARE_CFLAGS = -m32 -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,noexecstack -Iguest-tests/bare
+BARE_CFLAGS = -m32 -nostdlib -static -no-pie -Wl,-m,elf_i386,--build-id=none -Wl,-z,noexecstack -Iguest-tests/bare
 
 # --- what there is to build ---
 

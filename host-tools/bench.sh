@@ -1,0 +1,208 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# make bench: figures to judge the VMM by, against QEMU on the same host, with the
+# same kernel and initramfs.
+#
+#   boot to init, wall time and the guest's own, for 1 and 8 vCPUs: ours with
+#   apic = kernel against qemu-system-x86_64 -M microvm,accel=kvm
+#   resident memory of either beyond guest RAM
+#   the floor of an IPI with apic = xapic and apic = kernel, and the exits each costs
+#
+# The host is this machine where /dev/kvm is usable, else an emulated one (as
+# engine = nested): then ratios say something, times do not. Settings:
+# BENCH_RUNS (5) boots of each, BENCH_PARTS ("boot ipi").
+
+set -euo pipefail
+export LC_ALL=C
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=$top/build
+runs=${BENCH_RUNS:-5}
+parts=${BENCH_PARTS:-boot ipi}
+ram=512
+qemu=${FAULTBED_QEMU:-qemu-system-x86_64}
+kernel=$build/kernel/bzImage
+
+for f in "$build/faultbed" "$build/faultbed-vmm" "$build/guest-tools/stopwatch" "$kernel" "$build/initramfs.cpio"; do
+	if [ ! -e "$f" ]; then
+		echo "error: bench: $f is not there: make all images" >&2
+		exit 2
+	fi
+done
+command -v "$qemu" >/dev/null || { echo "error: bench: no $qemu: make deps" >&2; exit 3; }
+
+work=$(mktemp -d)
+qemu_pid=
+trap '[ -z "$qemu_pid" ] || kill "$qemu_pid" 2>/dev/null; rm -rf "$work"' EXIT
+
+# --- boot ---
+
+# What the second-level guest's init is for this: say that it is there.
+cat >"$work/init-is-up" <<'EOT'
+#!/bin/sh
+/bin/busybox mount -t proc proc /proc
+read up idle </proc/uptime
+echo "[$up] init is up" >/dev/console
+while :; do /bin/busybox sleep 1000; done
+EOT
+
+for n in 1 8; do
+	cat >"$work/boot-$n.ini" <<-EOT
+	# How long does a boot to init take?
+	[vm]
+	engine = kvm
+	topology = 1x${n}x1
+	memory = ${ram}MiB
+	apic = kernel
+	[guest]
+	append = rdinit=/bin/init-is-up
+	[run]
+	command = true
+	timeout = 280s
+	EOT
+done
+
+# The script that boots them by turns; runs where /dev/kvm is, with all it needs under $D.
+cat >"$work/bench-boot" <<EOT
+#!/bin/sh
+# Started as init in the emulated machine, by hand elsewhere.
+D=\${1:-/bench}
+if [ \$\$ = 1 ]; then
+	export PATH=/bin:/usr/bin:/sbin
+	/bin/busybox mkdir -p /proc /sys /dev /tmp
+	/bin/busybox mount -t proc proc /proc
+	/bin/busybox mount -t sysfs sysfs /sys
+	/bin/busybox mount -t devtmpfs devtmpfs /dev
+	exec >/dev/ttyS0 2>&1
+fi
+sw="\$D/stopwatch --ram ${ram}MiB --timeout 290s"
+cmdline="console=ttyS0 quiet panic=-1 oops=panic reboot=k nokaslr rdinit=/bin/init-is-up"
+run=1
+while [ \$run -le $runs ]; do
+	for n in 1 8; do
+		echo "@boot faultbed \$n \$(\$sw 'init is up' \$D/faultbed-vmm run \$D/boot-\$n.ini --kernel \$D/bzImage --initrd \$D/initrd </dev/null)"
+		echo "@boot qemu-microvm \$n \$(\$sw 'init is up' \$D/qemu -L \$D/firmware -M microvm,accel=kvm -cpu host -m $ram \
+-smp \$n -kernel \$D/bzImage -initrd \$D/initrd -append "\$cmdline" -nodefaults -no-user-config -display none -serial stdio -no-reboot </dev/null)"
+	done
+	run=\$((run + 1))
+done
+echo @done
+[ \$\$ != 1 ] || while :; do /bin/busybox sleep 1000; done
+EOT
+chmod +x "$work/init-is-up" "$work/bench-boot"
+
+firmware()
+{
+	local d f
+
+	mkdir -p "$work/firmware"
+	for f in bios-microvm.bin qboot.rom linuxboot_dma.bin pvh.bin kvmvapic.bin; do
+		for d in /usr/share/qemu /usr/share/seabios /usr/local/share/qemu; do
+			[ ! -f "$d/$f" ] || { cp -L "$d/$f" "$work/firmware/"; break; }
+		done
+	done
+	[ -f "$work/firmware/bios-microvm.bin" ] || { echo "error: bench: no bios-microvm.bin of QEMU found" >&2; exit 3; }
+}
+
+# Numbers on stdin to "median (min to max)", divided by $1.
+spread()
+{
+	sort -n | awk -v d="$1" '{ v[NR] = $1 / d }
+		END { if (NR) printf "%8.2f (%.2f to %.2f)", (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2, v[1], v[NR] }'
+}
+
+median()
+{
+	sort -n | awk '{ v[NR] = $1 } END { if (NR) printf "%.6f", (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+}
+
+# field FILE WHO CPUS NAME
+field()
+{
+	sed -n "s/^@boot $2 $3 .*$4=\([0-9.]*\).*/\1/p" "$1"
+}
+
+boot()
+{
+	local out=$work/boot.out n who dev=/dev/kvm
+
+	"$top/images/initramfs-build.sh" --guest-tests "$build/guest-tests" --add "$work/init-is-up:/bin/init-is-up" \
+		-o "$work/initrd"
+	firmware
+	if "$build/faultbed-vmm" probe >/dev/null 2>&1; then
+		echo "boot to init, on this machine's $dev, $runs boots of each by turns:"
+		mkdir "$work/d"
+		cp "$build/faultbed-vmm" "$build/guest-tools/stopwatch" "$work"/boot-*.ini "$work/initrd" "$work/d/"
+		cp -L "$kernel" "$work/d/"
+		cp -r "$work/firmware" "$work/d/"
+		ln -s "$(command -v "$qemu")" "$work/d/qemu"
+		"$work/bench-boot" "$work/d" | tee "$out" | progress
+	else
+		echo "boot to init, in an emulated machine (ratios mean something, times do not), $runs boots of each by turns:"
+		"$top/images/initramfs-build.sh" --guest-tests "$build/guest-tests" --add "$work/bench-boot:/bench/bench-boot" \
+			--add "$work/boot-1.ini:/bench/boot-1.ini" --add "$work/boot-8.ini:/bench/boot-8.ini" \
+			--add "$work/firmware:/bench/firmware" --add "$build/faultbed-vmm:/bench/faultbed-vmm" \
+			--add "$build/guest-tools/stopwatch:/bench/stopwatch" --add "$(command -v "$qemu"):/bench/qemu" \
+			--add "$work/initrd:/bench/initrd" --add "$(readlink -f "$kernel"):/bench/bzImage" -o "$work/host.cpio"
+		"$qemu" -nodefaults -no-user-config -M pc -accel tcg -cpu max -smp 1 -m 3G -kernel "$kernel" \
+			-initrd "$work/host.cpio" -display none -no-reboot -serial "file:$work/serial" \
+			-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable rdinit=/bench/bench-boot" \
+			</dev/null >"$work/qemu.err" 2>&1 &
+		qemu_pid=$!
+		: >"$out"
+		tail -n +1 -F --pid=$qemu_pid "$work/serial" 2>/dev/null | tr -d '\r' | while IFS= read -r line; do
+			printf '%s\n' "$line" >>"$out"
+			printf '%s\n' "$line" | progress
+			[ "$line" != @done ] || break
+		done
+		kill $qemu_pid 2>/dev/null || :
+		wait $qemu_pid 2>/dev/null || :
+		qemu_pid=
+	fi
+	grep -q '^@done' "$out" || { echo "error: bench: it ended early; its last words:" >&2
+		tail -n 20 "$out" "$work"/qemu.err >&2; exit 1; }
+	for n in 1 8; do
+		for who in faultbed qemu-microvm; do
+			printf '  %d vCPU %-14s wall s %s   guest s %s   KiB beyond RAM %s\n' $n $who \
+				"$(field "$out" $who $n wall_ns | spread 1e9)" "$(field "$out" $who $n guest_s | spread 1)" \
+				"$(field "$out" $who $n beyond_ram_kib | median | sed 's/\..*//')"
+		done
+		awk -v a="$(field "$out" faultbed $n wall_ns | median)" -v b="$(field "$out" qemu-microvm $n wall_ns | median)" \
+			-v n=$n 'BEGIN { if (a && b) printf "  %d vCPU: faultbed / qemu-microvm = %.2f of the wall time\n", n, a / b }'
+	done
+}
+
+progress()
+{
+	sed -u -n 's/^@boot \([^ ]*\) \([0-9]*\) .*wall_ns=\([0-9]*\)[0-9]\{9\} .*/  ... \1, \2 vCPU: \3 s/p; /^|/p' >&2
+}
+
+# --- ipi ---
+
+ipi()
+{
+	local apic
+
+	cat >"$work/ipi.ini" <<-EOT
+	# What is the floor of an IPI, from send to handler, and how many exits does it cost?
+	[vm]
+	engine = auto
+	topology = 1x2x1
+	memory = ${ram}MiB
+	[run]
+	command = ipi-pingpong
+	repeat = 3
+	EOT
+	for apic in xapic kernel; do
+		echo "IPI, apic = $apic:"
+		"$build/faultbed" run "$work/ipi.ini" --set "vm.apic=$apic" -o "$work/ipi-$apic.json" | sed 's/^/  /'
+	done
+}
+
+for part in $parts; do
+	case $part in
+	boot | ipi) $part ;;
+	*) echo "error: bench: BENCH_PARTS: boot and ipi are the parts, not $part" >&2; exit 2 ;;
+	esac
+done
