@@ -109,6 +109,8 @@ ALL_LDFLAGS = $(LDFLAGS) $(SAN_FLAGS)
 # musl's C library makes programs of 80 KiB, glibc's of 800, and each page of the initramfs costs the guest.
 GUEST_CC ?= $(if $(shell command -v musl-gcc),musl-gcc,gcc)
 GUEST_CFLAGS = -std=gnu11 -O2 -g -D_GNU_SOURCE $(WARN) -static -pthread -Iguest-tests -Ivmm -MMD -MP
+# musl-gcc has no -m32.
+BARE_CC ?= gcc
 BARE_CFLAGS = -m32 -nostdlib -static -no-pie -Wl,-m,elf_i386,--build-id=none -Wl,-z,noexecstack -Iguest-tests/bare
 
 # --- what there is to build ---
@@ -220,7 +222,7 @@ $(O)/guest-tools/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUE
 $(O)/guest-tests/bare/%.elf: guest-tests/bare/%.S $(wildcard guest-tests/bare/*.ld guest-tests/bare/*.h)
 	$(call say,BARE,$@)
 	@mkdir -p $(@D)
-	$(Q)$(GUEST_CC) $(BARE_CFLAGS) $(addprefix -T ,$(wildcard guest-tests/bare/*.ld)) -o $@ $<
+	$(Q)$(BARE_CC) $(BARE_CFLAGS) $(addprefix -T ,$(wildcard guest-tests/bare/*.ld)) -o $@ $<
 
 # --- kernel and images ---
 

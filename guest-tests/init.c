@@ -13,6 +13,8 @@
  * device. The one exception is asked for: SIGQUIT, which bad-guest sends to get
  * a kernel panic out of any kernel.
  */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +31,6 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
-#include <dirent.h>
 
 #include "lib/cpu.h"
 #include "lib/procstat.h"
@@ -199,8 +200,8 @@ static int open_control(void)
 	return fd;
 }
 
-/* Read what is there. False at end of file or on an error. */
-static bool lines_fill(struct lines *l)
+/* Read what is there. Bytes; 0 if there is nothing now; negative at the end of the file or on an error. */
+static ssize_t lines_fill(struct lines *l)
 {
 	ssize_t n;
 
@@ -210,9 +211,9 @@ static bool lines_fill(struct lines *l)
 	}
 	n = read(l->fd, l->buf + l->len, sizeof(l->buf) - l->len);
 	if (n < 0)
-		return errno == EINTR || errno == EAGAIN;
+		return errno == EINTR || errno == EAGAIN ? 0 : -errno;
 	l->len += (size_t)n;
-	return n > 0;
+	return n > 0 ? n : -EPIPE;
 }
 
 /* Take one whole line out, without its end; false if there is none yet. */
@@ -368,24 +369,33 @@ static void apply_knobs(struct init *in)
 			apply_knob(in, name, value);
 }
 
-static bool good_name(const char *s)
+/* Letters, digits and the given marks, at least one. */
+static bool good_name(const char *s, const char *marks)
 {
 	if (!*s)
 		return false;
 	for (; *s; s++)
-		if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || strchr("_.-/", *s)))
+		if (!isalnum((unsigned char)*s) && !strchr(marks, *s))
 			return false;
 	return true;
 }
 
+/* A decimal number as the host reads it: no exponent, nothing beyond a double's exact integers by much. */
 static bool good_number(const char *s)
 {
-	char *end;
+	size_t whole, part = 0;
 
-	if (!strchr("-0123456789", *s))
-		return false;
-	strtod(s, &end);
-	return !*end && end != s && !strpbrk(s, "xXpPnN");
+	if (*s == '-')
+		s++;
+	whole = strspn(s, "0123456789");
+	s += whole;
+	if (*s == '.') {
+		part = strspn(s + 1, "0123456789");
+		if (!part)
+			return false;
+		s += part + 1;
+	}
+	return whole > 0 && whole < 21 && part < 10 && !*s;
 }
 
 /* One line that the command wrote to its report descriptor. */
@@ -398,11 +408,11 @@ static void forward_report(struct init *in, const char *line)
 		in->marked = true;
 		return;
 	}
-	if (n == 4 && !strcmp(verb, "report") && good_name(a) && good_number(b) && good_name(c)) {
+	if (n == 4 && !strcmp(verb, "report") && good_name(a, "_.-") && good_number(b) && good_name(c, "_.-/%")) {
 		tell(in, "report %s %s %s", a, b, c);
 		return;
 	}
-	if (n == 4 && !strcmp(verb, "counter") && good_name(a) && good_name(b) && good_number(c)) {
+	if (n == 4 && !strcmp(verb, "counter") && good_name(a, "_.-/") && good_name(b, "_.-") && good_number(c)) {
 		tell(in, "counter %s %s %s", a, b, c);
 		return;
 	}
@@ -493,13 +503,13 @@ static int watch_command(struct init *in, pid_t pid)
 		if (reap(pid, &status))
 			return status;
 		if (fds[1].revents) {
-			if (!lines_fill(&in->report))
+			if (lines_fill(&in->report) < 0)
 				fds[1].fd = -1;		/* the command closed it; it may run on */
 			drain_reports(in);
 		}
 		if (!fds[2].revents)
 			continue;
-		if (!lines_fill(&in->input))
+		if (lines_fill(&in->input) < 0)
 			fatal(in, "%s: the host is gone", CONTROL_PORT);
 		while (lines_next(&in->input, line, sizeof(line))) {
 			if (!strcmp(line, "quit"))
@@ -557,15 +567,8 @@ static int run_command(struct init *in, const char *command)
 	/* What the command left behind must not run into the next one. */
 	kill(-pid, SIGKILL);
 	fcntl(pipefd[0], F_SETFL, O_NONBLOCK);
-	for (size_t len = 1; len;) {
-		size_t before = in->report.len;
-
-		if (!lines_fill(&in->report))
-			len = 0;
-		else
-			len = in->report.len - before;
+	while (lines_fill(&in->report) > 0)
 		drain_reports(in);
-	}
 	if (in->report.len)
 		tell(in, "warning the load's last report line had no end and was dropped");
 	close(pipefd[0]);
@@ -639,7 +642,7 @@ static void serve(struct init *in)
 		if (!fds[1].revents)
 			continue;
 		timeout = -1;
-		if (!lines_fill(&in->input))
+		if (lines_fill(&in->input) < 0)
 			fatal(in, CONTROL_PORT ": the host is gone");
 		while (lines_next(&in->input, line, sizeof(line)))
 			handle_line(in, line);
