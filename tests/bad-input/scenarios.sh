@@ -1,0 +1,171 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Scenarios that are wrong: exit status 2, and one message for each mistake, with
+# file, line and what would be right. No guest is started, so this needs no KVM. The
+# base scenario asks for the soft engine, which this version refuses with 3
+# after the file was found good: that tells a good file from a bad one.
+
+. "$(dirname "$0")/../tap.sh"
+cd "$TAP_DIR" || exit 1
+
+# base LINE...: s.ini; "key = value" replaces the key, "[section] key = value" adds one.
+base()
+{
+	local line section
+
+	cat >s.ini <<-'EOT'
+	# Is bad input refused?
+	[vm]
+	engine = soft
+	topology = 2x2x1
+	memory = 512MiB
+	[run]
+	command = true
+	EOT
+	for line; do
+		case $line in
+		"["*)
+			section=${line%%]*}]
+			grep -q -x -F "$section" s.ini || echo "$section" >>s.ini
+			awk -v s="$section" -v l="${line#*] }" '{ print } $0 == s { print l }' s.ini >s.new
+			;;
+		*)
+			awk -v k="${line%% =*}" -v l="$line" '$1 == k { print l; next } { print }' s.ini >s.new
+			;;
+		esac
+		mv s.new s.ini
+	done
+}
+
+run()
+{
+	tap_run "$BUILD/faultbed" run "$@"
+}
+
+# good NAME LINE...
+good()
+{
+	local name=$1
+
+	shift
+	base "$@"
+	run s.ini
+	[ "$RC" = 3 ] || tap_diag "$ERR"
+	tap_is "good: $name" "$RC" 3
+}
+
+# bad NAME REGEX LINE...: status 2 and a message that fits.
+bad()
+{
+	local name=$1 regex=$2
+
+	shift 2
+	base "$@"
+	run s.ini
+	tap_is "bad: $name" "$RC" 2
+	tap_like "bad: $name: said so" "$ERR" "$regex"
+}
+
+good "the base"
+good "a matrix of distances" "[vm] distance = 10,21;21,10"
+good "every distribution" "[inject] ipi.self = fixed:50us" "[inject] ipi.smt = uniform:50us..80us" \
+	"[inject] ipi.socket = exp:50us" "[inject] ipi.remote = lognormal:50us,0.5" "[inject] ept.all = pareto:1us,2.5"
+
+# names
+bad "an unknown key" 's\.ini:3: .*memry.*memory' "[vm] memry = 1GiB"
+bad "an unknown section" 's\.ini:[0-9]+: .*injekt.*inject' "[injekt] ipi.all = fixed:1us"
+bad "a duplicate key" 's\.ini:[0-9]+: .*topology' "[vm] topology = 1x1x1"
+bad "an unknown engine" 's\.ini:3: .*"kvn".*kvm' "engine = kvn"
+bad "an unknown injection" 's\.ini:[0-9]+: .*ipi\.remot.*ipi\.remote' "[inject] ipi.remot = fixed:1us"
+bad "a key that comes later" 's\.ini:[0-9]+: .*disk' "[guest] disk = x.img"
+
+# topology
+bad "no sockets" 's\.ini:4: .*0x1x1' "topology = 0x1x1"
+bad "two numbers" 's\.ini:4: .*2x10' "topology = 2x10"
+bad "not a number" 's\.ini:4: .*axbxc' "topology = axbxc"
+bad "a number that overflows" 's\.ini:4: ' "topology = 99999999999999999999x1x1"
+bad "300 vCPUs under xAPIC" 's\.ini:[0-9]+: .*(254|APIC id)' "topology = 2x150x1" "memory = 4GiB" "[vm] apic = xapic"
+bad "too many vCPUs" 's\.ini:[0-9]+: .*512' "topology = 4x128x2" "memory = 4GiB"
+bad "less memory than the nodes need" 's\.ini:[0-9]+: .*(memory|MiB)' "topology = 4x2x1" "memory = 20MiB"
+bad "a distance matrix of the wrong size" 's\.ini:[0-9]+: .*distance' "[vm] distance = 10,21,30"
+bad "a distance that is not 10 on the diagonal" 's\.ini:[0-9]+: .*distance|s\.ini:[0-9]+: .*diagonal' "[vm] distance = 11,21;21,10"
+bad "a node count that divides nothing" 's\.ini:[0-9]+: .*node' "topology = 4x2x1" "[vm] nodes = 3"
+bad "node memory that does not add up" 's\.ini:[0-9]+: .*(memory|add|sum)' "[vm] node_memory = 100MiB,100MiB"
+
+# units and numbers
+bad "memory without a unit" 's\.ini:5: .*512.*[KMG]iB' "memory = 512"
+bad "memory in an unknown unit" 's\.ini:5: .*[KMG]iB' "memory = 512MB"
+bad "negative memory" 's\.ini:5: ' "memory = -1GiB"
+bad "a time without a unit" 's\.ini:[0-9]+: .*(ns|us|ms)' "[run] duration = 200"
+bad "a time in an unknown unit" 's\.ini:[0-9]+: .*(ns|us|ms)' "[run] duration = 200min"
+bad "no repeats" 's\.ini:[0-9]+: .*repeat' "[run] repeat = 0"
+bad "a seed that is no number" 's\.ini:[0-9]+: .*seed' "[run] seed = lucky"
+
+# distributions
+bad "a delay without a unit" 's\.ini:[0-9]+: .*(ns|us|ms)' "[inject] ept.all = fixed:300"
+bad "a distribution that is none" 's\.ini:[0-9]+: .*(gauss|fixed)' "[inject] ept.all = gauss:3us"
+bad "uniform with its ends reversed" 's\.ini:[0-9]+: ' "[inject] ept.all = uniform:8us..2us"
+bad "a delay beyond 10 s" 's\.ini:[0-9]+: .*10 ?s' "[inject] ept.all = fixed:11s"
+bad "a trace that is not there" 's\.ini:[0-9]+: .*none\.txt' "[inject] ept.all = trace:none.txt"
+printf '5us\n7 bananas\n' >trace.txt
+bad "a trace with a bad line" 's\.ini:[0-9]+: .*trace\.txt.*2' "[inject] ept.all = trace:trace.txt"
+: >empty.txt
+bad "an empty trace" 's\.ini:[0-9]+: .*empty' "[inject] ept.all = trace:empty.txt"
+
+# form
+printf '# q\n[vm]\nthis is no line of a scenario\n' >s.ini
+run s.ini
+tap_is "bad: a line without =" "$RC" 2
+tap_like "bad: a line without =: said where" "$ERR" 's\.ini:3: '
+printf '# q\nengine = soft\n' >s.ini
+run s.ini
+tap_is "bad: a key before any section" "$RC" 2
+: >s.ini
+run s.ini
+tap_is "bad: an empty file" "$RC" 2
+head -c 300000 /dev/urandom >s.ini
+run s.ini
+tap_is "bad: rubbish" "$RC" 2
+tap_ok "bad: rubbish does not drown its reader" test "$(printf '%s\n' "$ERR" | wc -l)" -lt 40
+yes '# a long file of comments' | head -c 20000000 >s.ini
+run s.ini
+tap_is "bad: a huge file" "$RC" 2
+run "$TAP_DIR/nowhere.ini"
+tap_is "bad: no such file" "$RC" 2
+tap_like "bad: no such file: named" "$ERR" 'nowhere\.ini'
+run "$TAP_DIR"
+tap_is "bad: a folder" "$RC" 2
+
+# two mistakes, two messages
+base "memory = 512" "[vm] cpu_ordr = siblings-last"
+run s.ini
+tap_is "all mistakes are told" "$(printf '%s\n' "$ERR" | grep -c 's\.ini:[0-9]*: ')" 2
+
+# [vary] and --set
+bad "an axis that is no key" 's\.ini:[0-9]+: ' "[vary] vm.topologie = 1x1x1, 2x1x1"
+bad "a value of an axis that is wrong" 's\.ini:[0-9]+: .*0x1x1' "[vary] vm.topology = 1x1x1, 0x1x1"
+base
+run s.ini --set vm.memory=12parsecs
+tap_is "bad: --set" "$RC" 2
+tap_like "bad: --set: said so" "$ERR" '--set.*12parsecs'
+run s.ini --set novalue
+tap_is "bad: --set without a value" "$RC" 2
+
+# options and commands
+run s.ini --frobnicate
+tap_is "bad: an unknown option" "$RC" 2
+run
+tap_is "bad: no file" "$RC" 2
+tap_run "$BUILD/faultbed" rum
+tap_is "bad: an unknown command" "$RC" 2
+tap_like "bad: an unknown command: the nearest" "$ERR" 'run'
+tap_run "$BUILD/faultbed" topology 0x1x1
+tap_is "bad: topology 0x1x1" "$RC" 2
+tap_run "$BUILD/faultbed" compare "$TAP_DIR/nowhere.json" "$TAP_DIR/nowhere.json"
+tap_is "bad: compare with no file" "$RC" 2
+printf '{"schema":' >broken.json
+tap_run "$BUILD/faultbed" compare broken.json broken.json
+tap_is "bad: compare with broken JSON" "$RC" 2
+
+tap_done
