@@ -91,7 +91,7 @@ static void test_calibrate(void)
 	done(f);
 }
 
-/* quick_pit_calibrate(): counter 2 from 0xffff, reading low and high byte; the high one must step down every 256 ticks. */
+/* quick_pit_calibrate(): counter 2 from 0xffff; the high byte must step down every 256 ticks. */
 static void test_quick_calibrate(void)
 {
 	struct fake_vm *f = fresh();

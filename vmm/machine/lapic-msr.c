@@ -28,7 +28,7 @@ static bool base_change_valid(const struct lapic *l, u64 value)
 	return !(old & APIC_BASE_X2APIC) || new != APIC_BASE_ENABLE;
 }
 
-/* Bits that may be set in a write of a 32-bit x2APIC register; 0 with *known = false if none can be written. */
+/* Bits that may be set in a write of a 32-bit x2APIC register; *known = false if it cannot be written at all. */
 static u32 x2apic_writable(const struct lapic *l, u32 off, bool *known)
 {
 	/* Writing 1 to a read-only bit is not writing to a reserved one. */

@@ -91,13 +91,19 @@ void lapic_reset(struct lapic *l);
 u32 lapic_read(struct lapic *l, u32 off, u64 now);
 /* xAPIC register write; fills *effect. Reserved registers set ESR bit 7 and do nothing. */
 void lapic_write(struct lapic *l, u32 off, u32 value, u64 now, struct lapic_effect *effect);
-/* Guest TSC = ns * tsc_hz + offset, as IA32_TSC or TSC_ADJUST writes change it; lapic_timer_due() may change. */
+/*
+ * Guest TSC = ns * tsc_hz + offset, as IA32_TSC or TSC_ADJUST writes change it.
+ * lapic_timer_due() may change.
+ */
 void lapic_set_tsc_offset(struct lapic *l, s64 offset, u64 now);
 /* x2APIC and APIC base MSRs (0x1b, 0x800-0x8ff, 0x6e0). false = #GP. */
 bool lapic_msr_read(struct lapic *l, u32 msr, u64 now, u64 *value);
 bool lapic_msr_write(struct lapic *l, u32 msr, u64 value, u64 now, struct lapic_effect *effect);
 
-/* A fixed or lowest-priority interrupt arrives: set IRR (and TMR by `level`). false if dropped (disabled, vector < 16). */
+/*
+ * A fixed or lowest-priority interrupt arrives: set IRR (and TMR by `level`).
+ * false if dropped (disabled, vector < 16).
+ */
 bool lapic_set_irr(struct lapic *l, u8 vector, bool level);
 /* The vector to inject now, or -1: highest IRR bit above the processor priority (SDM 3A 10.8.3). */
 int lapic_pending(const struct lapic *l);
@@ -110,7 +116,11 @@ u8 lapic_cr8(const struct lapic *l);
 void lapic_set_cr8(struct lapic *l, u8 cr8);
 /* When the timer expires next (ns), CLOCK_NEVER if it does not. */
 u64 lapic_timer_due(const struct lapic *l);
-/* The timer has expired: sets IRR if unmasked (returns its vector, else -1) and rearms a periodic timer from its due time. */
+/*
+ * The timer has expired: sets IRR (returns the vector) and rearms a periodic
+ * timer from its due time. -1, and nothing happens, if it is not due by `now`:
+ * a register write or INIT has overtaken the event.
+ */
 int lapic_timer_fire(struct lapic *l, u64 now);
 /* Globally enabled: does it take messages at all? Any thread. */
 bool lapic_listens(const struct lapic *l);

@@ -38,7 +38,10 @@ struct machine {
 int machine_init(struct vm *vm);
 /* Frees devices and bus; before the clocks go, and with no vCPU running. */
 void machine_destroy(struct vm *vm);
-/* Raise or lower an ISA IRQ line (0..15): to the PIC stub and, by the MADT's overrides, the IOAPIC pin. Under vm->lock. */
+/*
+ * Raise or lower an ISA IRQ line (0..15): to the PIC stub and, by the MADT's
+ * overrides, the IOAPIC pin. Under vm->lock.
+ */
 void machine_set_irq(struct vm *vm, u32 irq, bool level);
 
 #endif
