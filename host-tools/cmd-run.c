@@ -145,6 +145,7 @@ static int run_job(struct job *job, const struct run_options *opt, int argc, cha
 	result = result_build(job, argc, argv);
 	if (!opt->quiet)
 		show_result(stdout, result, opt->all);
+	fflush(stdout);
 	if (opt->output) {
 		if (result_write(result, opt->output))
 			return front_worse(status, STATUS_BAD_INPUT);

@@ -215,7 +215,11 @@ void job_vmm_line(struct job *job, u32 i, const char *line)
 	struct cell *cell = job->cells->pdata[i];
 
 	if (g_str_has_prefix(line, progress)) {
-		fb_info("cell %u/%u: %s", i + 1, job->cells->len, line + strlen(progress));
+		line += strlen(progress);
+		/* The VMM names the cell; here it has a number already. */
+		if (g_str_has_prefix(line, cell->name) && g_str_has_prefix(line + strlen(cell->name), ": "))
+			line += strlen(cell->name) + 2;
+		fb_info("cell %u/%u: %s", i + 1, job->cells->len, line);
 		return;
 	}
 	if (g_str_has_prefix(line, error)) {

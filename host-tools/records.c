@@ -30,22 +30,20 @@ static bool take_record(struct job *job, JsonObject *o)
 
 	if (!kind || !cell)
 		return false;
-	/* The result names them by where they stand. */
-	json_object_ref(o);
-	json_object_remove_member(o, "record");
-	json_object_remove_member(o, "cell");
 	if (!strcmp(kind, "vm")) {
 		g_clear_pointer(&cell->vm, json_object_unref);
-		cell->vm = o;
+		cell->vm = json_object_ref(o);
 	} else if (!strcmp(kind, "repeat")) {
-		json_array_add_object_element(cell->repeats, o);
+		json_array_add_object_element(cell->repeats, json_object_ref(o));
 	} else if (!strcmp(kind, "end")) {
 		g_clear_pointer(&cell->end, json_object_unref);
-		cell->end = o;
+		cell->end = json_object_ref(o);
 	} else {
-		json_object_unref(o);
 		return false;
 	}
+	/* In the result they are named by where they stand. */
+	json_object_remove_member(o, "record");
+	json_object_remove_member(o, "cell");
 	return true;
 }
 

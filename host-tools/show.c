@@ -11,6 +11,7 @@
 #define CONSOLE_TAIL	25
 #define NAME_WIDTH	34
 #define MAX_COLUMN	30
+#define LINE_WIDTH	80
 
 /* "( +- 1.20% )", as perf stat has it; "" below two repeats. g_free(). */
 static char *spread(JsonObject *figure)
@@ -45,38 +46,44 @@ static char *rate_text(double per_s)
 	return g_strdup_printf("%8.3f /sec", per_s);
 }
 
-/* " [nested] [partial]": the remarks' first words, beside a rate. g_free(). */
+/* " [nested]", " [trust!]": that a rate needs its remarks, beside it. g_free(). */
 static char *rate_tags(JsonObject *rate)
 {
 	JsonArray *trust = summary_array(rate, "trust"), *remarks = summary_array(rate, "remarks");
-	GString *out = g_string_new(NULL);
+	u32 nr_trust = trust ? json_array_get_length(trust) : 0;
+	bool nested = false;
 
-	for (u32 i = 0; trust && i < json_array_get_length(trust); i++) {
-		const char *text = json_array_get_string_element(trust, i);
-		const char *colon = text ? strchr(text, ':') : NULL;
-
-		if (colon && colon - text <= 20)
-			g_string_append_printf(out, " [%.*s]", (int)(colon - text), text);
-		else if (text)
-			g_string_append(out, " [see trust]");
-	}
-	if (remarks && json_array_get_length(remarks))
-		g_string_append(out, " [!]");
-	if (!strcmp(summary_string(rate, "time", "host"), "virtual"))
-		g_string_append(out, " [virtual time]");
-	return g_string_free(out, FALSE);
+	for (u32 i = 0; i < nr_trust; i++)
+		nested |= g_str_has_prefix(json_array_get_string_element(trust, i), "nested");
+	return g_strdup_printf("%s%s%s", nested ? " [nested]" : nr_trust ? " [trust!]" : "",
+			       remarks && json_array_get_length(remarks) ? " [rounds!]" : "",
+			       strcmp(summary_string(rate, "time", "host"), "virtual") ? "" : " [virtual time]");
 }
 
-/* Second sources and the engine's own statistics are for --all; a zero of /proc says nothing. */
+/* The counters that a testbed of faults and TLBs is about: shown even where they stayed at 0. */
+static bool is_essential(const char *name)
+{
+	static const char *const names[] = {
+		"guest_page_faults", "context_switches", "tlb_shootdown_ipis_sent",
+		"tlb_shootdown_ipis_skipped_lazy", "tlb_flush_on_lazy_exit", "tlb_flush_full", "tlb_flush_page",
+		"vm_exits", "ipis_sent", "ipis_delivered", "ept_violations",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+/* Second sources, files of /proc and the engine's own statistics are for --all. */
 static bool is_shown(const char *name, JsonObject *counter, bool all)
 {
 	const char *source = summary_string(counter, "source", "");
 
-	if (all)
+	if (all || is_essential(name))
 		return true;
-	if (strchr(name, '@') || !strcmp(source, "kvm"))
-		return false;
-	return *source != '/' || summary_number(counter, "mean", 0) != 0;
+	return !strchr(name, '@') && strcmp(source, "kvm") && *source != '/' &&
+	       summary_number(counter, "mean", 0) != 0;
 }
 
 static void show_counters(FILE *to, JsonObject *summary, bool all)
@@ -85,6 +92,7 @@ static void show_counters(FILE *to, JsonObject *summary, bool all)
 	JsonObjectIter iter;
 	const char *name;
 	JsonNode *node;
+	u32 hidden = 0;
 
 	json_object_iter_init_ordered(&iter, counters);
 	while (json_object_iter_next_ordered(&iter, &name, &node)) {
@@ -93,9 +101,11 @@ static void show_counters(FILE *to, JsonObject *summary, bool all)
 		g_autofree char *mean = mean_text(counter), *error = spread(counter);
 		const char *unit = summary_string(counter, "unit", "");
 
-		if (!is_shown(name, counter, all))
+		if (!is_shown(name, counter, all)) {
+			hidden++;
 			continue;
-		rate = summary_object(rates, rate_name);
+		}
+		rate = summary_number(counter, "mean", 0) ? summary_object(rates, rate_name) : NULL;
 		fprintf(to, " %18s%s %-*s", mean, !strcmp(unit, "ns") ? " ns" : "   ", NAME_WIDTH, name);
 		if (rate) {
 			g_autofree char *text = rate_text(summary_number(rate, "mean", 0));
@@ -103,18 +113,45 @@ static void show_counters(FILE *to, JsonObject *summary, bool all)
 
 			fprintf(to, " # %-16s", text);
 			fprintf(to, " %s%s", error, tags);
-		} else {
+		} else if (summary_number(counter, "mean", 0)) {
 			fprintf(to, " # %-16s %s", "", error);
 		}
 		if (all)
 			fprintf(to, "  from %s", summary_string(counter, "source", "?"));
 		fprintf(to, "\n");
 	}
+	if (hidden)
+		fprintf(to, " %18u    more stayed at 0 or are second sources; --all shows them\n", hidden);
+}
+
+/* The names that one reason makes n/a, comma-separated and broken into lines. */
+static void show_na_group(FILE *to, JsonObject *na, JsonObject *counters, const char *why)
+{
+	g_autoptr(GList) names = json_object_get_members(na);
+	u32 column = 0;
+
+	for (GList *l = names; l; l = l->next) {
+		const char *name = l->data;
+
+		if (json_object_has_member(counters, name) || strcmp(summary_string(na, name, ""), why))
+			continue;
+		if (column && column + strlen(name) > LINE_WIDTH) {
+			fprintf(to, ",\n %18s    ", "");
+			column = 0;
+		} else if (column) {
+			column += fprintf(to, ", ");
+		} else {
+			fprintf(to, " %18s    ", "n/a");
+		}
+		column += fprintf(to, "%s", name);
+	}
+	fprintf(to, "\n %18s    # %s\n", "", why);
 }
 
 static void show_na(FILE *to, JsonObject *summary)
 {
 	JsonObject *na = summary_object(summary, "na"), *counters = summary_object(summary, "counters");
+	g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
 	JsonObjectIter iter;
 	const char *name;
 	JsonNode *node;
@@ -122,10 +159,12 @@ static void show_na(FILE *to, JsonObject *summary)
 	if (!na)
 		return;
 	json_object_iter_init_ordered(&iter, na);
-	while (json_object_iter_next_ordered(&iter, &name, &node))
-		if (!json_object_has_member(counters, name))
-			fprintf(to, " %18s    %-*s # %s\n", "n/a", NAME_WIDTH, name,
-				summary_string(na, name, ""));
+	while (json_object_iter_next_ordered(&iter, &name, &node)) {
+		const char *why = summary_string(na, name, "");
+
+		if (!json_object_has_member(counters, name) && g_hash_table_add(seen, (void *)why))
+			show_na_group(to, na, counters, why);
+	}
 }
 
 static void show_figures(FILE *to, JsonObject *all, bool rates)
@@ -255,7 +294,7 @@ static void show_remarks(FILE *to, JsonObject *cell, JsonObject *summary)
 	g_autoptr(GList) names = json_object_get_members(rates);
 
 	if (names)
-		show_strings(to, "[!] rates are", summary_array(summary_object(rates, names->data), "remarks"));
+		show_strings(to, "[rounds!] rates are", summary_array(summary_object(rates, names->data), "remarks"));
 	show_strings(to, "trust", summary_array(summary_object(cell, "vm"), "trust"));
 	show_strings(to, "warning", summary_array(summary, "warnings"));
 	show_strings(to, "console", summary_array(summary_object(cell, "end"), "marked"));
