@@ -163,8 +163,7 @@ ifneq ($(FLAGS_TEXT),$(file <$(FLAGS_STAMP)))
 .PHONY: $(FLAGS_STAMP)
 endif
 $(FLAGS_STAMP):
-	@mkdir -p $(@D)
-	$(file >$@,$(FLAGS_TEXT))@:
+	$(shell mkdir -p $(@D))$(file >$@,$(FLAGS_TEXT))@:
 
 $(B)/obj/%.o: %.c $(FLAGS_STAMP)
 	$(call say,CC,$<)
