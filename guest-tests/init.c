@@ -41,6 +41,7 @@
 #define PROTOCOL	1
 #define LINE_MAX_BYTES	4096
 #define MAX_ENV		64
+#define MAX_BAD_LINES	8
 /* The descriptor on which a command reports; above those that shells use for themselves. */
 #define REPORT_FD	20
 #define DEBUGFS		"/sys/kernel/debug"
@@ -62,6 +63,7 @@ struct init {
 	int signals;			/* signalfd: SIGCHLD, SIGQUIT */
 	struct lines input;		/* from the host */
 	struct lines report;		/* from the command */
+	u32 bad_lines;			/* of the command's reports */
 	bool marked;			/* the command marks its own region */
 	char *env[MAX_ENV];		/* "NAME=VALUE" for the next command */
 	u32 nr_env;
@@ -420,7 +422,11 @@ static void forward_report(struct init *in, const char *line)
 		tell(in, "%s", line);
 		return;
 	}
+	if (n < 1 || in->bad_lines++ > MAX_BAD_LINES)
+		return;
 	tell(in, "warning the load wrote a line that is no report, counter or warning: %.200s", line);
+	if (in->bad_lines > MAX_BAD_LINES)
+		tell(in, "warning more such lines are dropped");
 }
 
 /* In the child: become the command. */
@@ -543,6 +549,7 @@ static int run_command(struct init *in, const char *command)
 	}
 	in->report = (struct lines){ .fd = pipefd[0] };
 	in->marked = false;
+	in->bad_lines = 0;
 	fflush(stdout);
 
 	procstat_take(&in->roi.before);

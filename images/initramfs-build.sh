@@ -80,8 +80,9 @@ is_elf "$busybox" || die "$busybox is no ELF program"
 ! is_dynamic "$busybox" || die "$busybox is not static: install the package busybox-static"
 [ -x "$tests/init" ] || die "$tests/init: no such program (make guest-tests builds it)"
 
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
 trap 'exit 130' INT TERM
 
 # Debian 12's merged /usr: one folder of programs, one of libraries, the others links to them.
@@ -199,11 +200,10 @@ add_path()	# PATH[:GUESTPATH]
 	add_file "$src" "$dst"
 }
 
-printf '%s' "$adds" >"$root.adds"
+printf '%s' "$adds" >"$work/adds"
 while IFS= read -r a; do
 	add_path "$a"
-done <"$root.adds"
-rm -f "$root.adds"
+done <"$work/adds"
 
 mkdir -p "$(dirname "$out")"
 find "$root" -exec touch -h -d @0 {} +
