@@ -44,8 +44,8 @@ packages()
 	# the guest kernel
 	echo bc bison flex libelf-dev libssl-dev xz-utils patch kmod
 	[ -n "${KERNEL_TREE:-}${KERNEL_TARBALL:-}" ] || echo $KERNEL_SOURCE
-	# initramfs and appliance
-	echo busybox-static cpio gzip
+	# initramfs and appliance; musl's C library for small static guest programs
+	echo busybox-static cpio gzip musl-tools
 	# nested, and the peers it is compared with
 	echo qemu-system-x86
 	# the tests: clang for a second opinion, iasl for the ACPI tables
@@ -238,7 +238,7 @@ other_distribution()
 	  a C compiler (gcc or clang), make, pkg-config, perl, git
 	  development files of GLib 2.74+, json-glib, libfdt, the kernel's user-space headers
 	  for the kernel: bc bison flex libelf and openssl development files, xz, patch, kmod
-	  a statically linked busybox, cpio, gzip
+	  a statically linked busybox, cpio, gzip; musl-gcc if you have it (guest programs are then ten times smaller)
 	  qemu-system-x86_64 10.0 or newer (where /dev/kvm is not usable, and for make check)
 	  iasl (acpica), clang with its sanitizer libraries (for make check)
 	and give the kernel: KERNEL_TREE=DIR (a 6.12 source tree) or KERNEL_TARBALL=FILE (linux-6.12.y.tar.xz).
