@@ -77,7 +77,7 @@ unpack_bzimage() {
 	5d0000*) tool="xz --format=lzma -dc" ;;
 	425a68*) tool="bzip2 -dc" ;;
 	894c5a4f*) tool="lzop -dc" ;;
-	7f454c46*) tool=cat ;;
+	7f454c46*) tool="cat" ;;
 	*) return 1 ;;
 	esac
 	command -v "${tool%% *}" >/dev/null || {
@@ -174,7 +174,7 @@ item() {
 	[ "$section" = "$1" ] || printf '\n%s\n' "$1"
 	section=$1
 	shift
-	printf '  %-34s %s\n' "$1" "$2"
+	printf '  %-38s %s\n' "$1" "$2"
 }
 
 # need OPTION CONSEQUENCE: built in, or it does not run.
@@ -250,7 +250,7 @@ check_wants() {
 	want HIGH_RES_TIMERS "short sleeps last a tick"
 	want VIRTIO_MMIO "no disks: disk = and blk.* are refused"
 	want VIRTIO_BLK "no disks: disk = and blk.* are refused"
-	if [ "$(value OF)" != y ]; then
+	if [ "$(value FAULTBED)" = y ] && [ "$(value OF)" != y ]; then
 		item "Runs, but:" "CONFIG_OF" "the device tree is not read: the channel goes by command line"
 	fi
 	if [ "$(value RANDOMIZE_BASE)" = y ]; then
@@ -263,7 +263,7 @@ check_counters() {
 		counts DEBUG_FS "the guest cannot show its own counters, only the host reads them"
 	else
 		item "What it costs in counters:" "CONFIG_FAULTBED" "no channel, so:"
-		printf '  %-34s %s\n' \
+		printf '  %-38s %s\n' \
 			"  guest_page_faults" "from pgfault of /proc/vmstat, all CPUs together" \
 			"  guest_page_faults_minor, _major" "from getrusage of the command" \
 			"  pf_*" "n/a" \
@@ -274,7 +274,7 @@ check_counters() {
 			"  knobs" "a scenario with knob.* is refused"
 		counts VM_EVENT_COUNTERS "guest_page_faults n/a: /proc/vmstat has no pgfault"
 		if [ "$(value DEBUG_TLBFLUSH)" = y ]; then
-			printf '  %-34s %s\n' "  tlb_shootdowns, tlb_flush_*" "from nr_tlb_* of /proc/vmstat"
+			printf '  %-38s %s\n' "  tlb_shootdowns, tlb_flush_*" "from nr_tlb_* of /proc/vmstat"
 		else
 			counts DEBUG_TLBFLUSH "tlb_shootdowns, tlb_flush_full, tlb_flush_page n/a"
 		fi

@@ -11,13 +11,15 @@
 set -euo pipefail
 export LC_ALL=C
 umask 022
+# Kbuild reads these, and a build must not depend on who calls it.
+unset MAKEFLAGS MFLAGS MAKELEVEL ARCH CROSS_COMPILE KBUILD_OUTPUT KCFLAGS KCPPFLAGS KAFLAGS LLVM O
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(dirname "$here")
 me=${KERNEL_BUILD_NAME:-kernel-build}
 
 fragment=$here/kernel.config
-series=$top/guest-kernel-patches/series
+patch_dir=$top/guest-kernel-patches
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/faultbed/kernel
 default_tarball=/usr/src/linux-source-6.12.tar.xz
 
@@ -28,6 +30,7 @@ use_series=yes
 upto=
 output=
 print_key=
+dry_run=
 jobs=
 extra_patches=()
 
@@ -44,8 +47,10 @@ Builds the guest kernel and prints the directory it is in.
   --no-series      without the project's patches (guest-kernel-patches/)
   --upto N         with the first N of the project's patches only
   --config FILE    lay the project's options over this configuration rather
-                   than over an empty one
+                   than over an empty one; its modules are not built
   --output DIR     copy the result to DIR as well, and print that
+  --dry-run        unpack, patch and configure only, and say which options of the
+                   project the source did not take; keeps nothing
   --print-key      print the name of the result in the cache and whether it is
                    there ("cached" or "missing"), build nothing
   --jobs N         compilers at once (default: one a CPU)
@@ -70,6 +75,7 @@ while [ $# -gt 0 ]; do
 	--config) need_arg "$@"; base_config=$2; shift ;;
 	--output) need_arg "$@"; output=$2; shift ;;
 	--jobs) need_arg "$@"; jobs=$2; shift ;;
+	--dry-run) dry_run=yes ;;
 	--print-key) print_key=yes ;;
 	-h | --help) usage; exit 0 ;;
 	*) usage >&2; die 2 "unknown argument: $1" ;;
@@ -93,8 +99,9 @@ command -v "$cc" >/dev/null || die 2 "no compiler \"$cc\""
 # a package's version, a tree's list of names, sizes and times.
 if [ -n "$tree" ]; then
 	[ -d "$tree" ] || die 2 "$tree: no such directory"
-	[ -f "$tree/Kbuild" ] && [ -d "$tree/arch/x86" ] && [ -f "$tree/Makefile" ] ||
+	if ! [ -f "$tree/Kbuild" ] || ! [ -d "$tree/arch/x86" ] || ! [ -f "$tree/Makefile" ]; then
 		die 2 "$tree: not a Linux source tree"
+	fi
 	tree=$(cd "$tree" && pwd)
 	list=$(cd "$tree" && find . \( -name .git -o -name '*.o' -o -name '.*.cmd' \) -prune -o \
 		-type f -printf '%P %s %T@\n' | sort | sha256sum)
@@ -116,12 +123,12 @@ else
 fi
 
 patches=()
-if [ "$use_series" = yes ] && [ -f "$series" ]; then
+if [ "$use_series" = yes ] && [ -f "$patch_dir/series" ]; then
 	while read -r name _; do
 		case $name in '' | '#'*) continue ;; esac
-		[ -f "$(dirname "$series")/$name" ] || die 2 "$series: no patch $name"
-		patches+=("$(dirname "$series")/$name")
-	done <"$series"
+		[ -f "$patch_dir/$name" ] || die 2 "$patch_dir/series: no patch $name"
+		patches+=("$patch_dir/$name")
+	done <"$patch_dir/series"
 fi
 if [ -n "$upto" ]; then
 	[ "$upto" -le ${#patches[@]} ] || die 2 "--upto $upto: the series has ${#patches[@]} patches"
@@ -165,7 +172,7 @@ if [ -n "$print_key" ]; then
 	[ -f "$result/identity" ] && echo "$key cached" || echo "$key missing"
 	exit 0
 fi
-if [ -f "$result/identity" ]; then
+if [ -f "$result/identity" ] && [ -z "$dry_run" ]; then
 	[ ! -f "$result/dropped" ] || cat "$result/dropped" >&2
 	finish
 fi
@@ -184,10 +191,11 @@ if [ -n "$tree" ]; then
 else
 	work=$cache/work/$key
 fi
+[ -z "$dry_run" ] || work=$work-dry
 mkdir -p "$work"
 exec 9>"$work.lock"
 flock -n 9 || { say "another build of the same kernel is running, waiting for it"; flock 9; }
-[ ! -f "$result/identity" ] || finish
+[ ! -f "$result/identity" ] || [ -n "$dry_run" ] || finish
 
 log=$work/log
 : >"$log"
@@ -195,20 +203,27 @@ src=$work/src
 obj=$work/obj
 started=$SECONDS
 
+# fail RC WHAT: the end, with the log. 2 is bad input, and leaves no source behind.
 fail() {
-	say "$1; the log's last lines:"
-	tail -n "${2:-25}" "$log" | sed 's/^/  | /' >&2
-	die 1 "the whole log is $log"
+	say "$2; the log's last lines:"
+	tail -n 25 "$log" | sed 's/^/  | /' >&2
+	say "the whole log is $log"
+	[ "$1" -ne 2 ] || rm -rf "$src"
+	exit "$1"
 }
 
-# Runs a long step with its output in the log. On a terminal one line is kept up
+# Of the default configuration; another one has as many as it has.
+expected="about 1070"
+[ -z "$base_config" ] || expected="some thousand"
+
+# step RC WHAT COMMAND...: a long step, its output in the log, RC if it fails. On a terminal one line is kept up
 # to date with the number of objects built, elsewhere there is a line a minute.
 step() {
-	local what=$1 pid n last=$SECONDS
-	shift
+	local rc=$1 what=$2 pid n last=$SECONDS
+	shift 2
 	echo "+ $*" >>"$log"
 	if [ "${V:-}" = 1 ]; then
-		"$@" > >(tee -a "$log" >&2) 2>&1 9>&- || fail "$what failed"
+		"$@" > >(tee -a "$log" >&2) 2>&1 9>&- || fail "$rc" "$what failed"
 		return
 	fi
 	"$@" >>"$log" 2>&1 9>&- &
@@ -217,17 +232,18 @@ step() {
 	while kill -0 $pid 2>/dev/null; do
 		sleep 0.5
 		n=$(grep -cE '^ +(CC|AS) ' "$log" || :)
+		[ "$what" = compiling ] && n="$n of $expected files" || n="$n files"
 		if [ -t 2 ]; then
-			printf '\r%s: %s, %d files, %d:%02d \033[K' "$me" "$what" "$n" \
+			printf '\r%s: %s, %s, %d:%02d \033[K' "$me" "$what" "$n" \
 				$(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)) >&2
 		elif [ $((SECONDS - last)) -ge 60 ]; then
-			say "$what, $n files, $((SECONDS - started)) s"
+			say "$what, $n, $((SECONDS - started)) s"
 			last=$SECONDS
 		fi
 	done
 	trap - INT TERM
 	[ ! -t 2 ] || printf '\r\033[K' >&2
-	wait $pid || fail "$what failed"
+	wait $pid || fail "$rc" "$what failed"
 }
 
 rm -rf "$src"
@@ -252,15 +268,19 @@ unpack_tarball() {
 
 say "building a guest kernel from ${source_id%% *} ${tree:-$(basename "$tarball")}, ${#patches[@]} patches, -j$jobs"
 if [ -n "$tree" ]; then
-	step "copying the tree" unpack_tree
+	step 2 "copying the tree" unpack_tree
 else
-	step "unpacking" unpack_tarball
+	step 2 "unpacking" unpack_tarball
 fi
-[ -f "$src/Kbuild" ] || fail "$tarball holds no Linux source tree" 5
+[ -f "$src/Kbuild" ] || fail 2 "${tree:-$tarball} holds no Linux source tree"
 for p in ${patches[@]+"${patches[@]}"}; do
 	echo "+ patch $p" >>"$log"
+	if patch -d "$src" -p1 -F0 -R -f -s --dry-run <"$p" >/dev/null 2>&1; then
+		say "$(basename "$p") is in this source already"
+		continue
+	fi
 	patch -d "$src" -p1 -F0 --no-backup-if-mismatch -N -s <"$p" >>"$log" 2>&1 ||
-		fail "$(basename "$p") does not apply to this source"
+		fail 2 "$(basename "$p") does not apply to this source"
 done
 
 kmake=(make -C "$src" O="$obj" CC="$cc" HOSTCC="$cc" LOCALVERSION=
@@ -268,7 +288,7 @@ kmake=(make -C "$src" O="$obj" CC="$cc" HOSTCC="$cc" LOCALVERSION=
 	KBUILD_BUILD_HOST=faultbed KBUILD_BUILD_VERSION=1)
 # A tree that was built in refuses to be built elsewhere; this is the copy.
 if [ -n "$tree" ] && { [ -e "$src/.config" ] || [ -d "$src/include/config" ]; }; then
-	step "cleaning the copy" "${kmake[@]}" O= mrproper
+	step 1 "cleaning the copy" "${kmake[@]}" O= mrproper
 fi
 
 # --- configuration ---------------------------------------------------------
@@ -281,9 +301,9 @@ CONFIG_FAULTBED_PATCH_ID="$patch_id"
 EOF
 if [ -n "$base_config" ]; then
 	cat "$base_config" "$wanted" >"$obj/.config"
-	step "configuring" "${kmake[@]}" olddefconfig
+	step 1 "configuring" "${kmake[@]}" olddefconfig
 else
-	step "configuring" "${kmake[@]}" KCONFIG_ALLCONFIG="$wanted" allnoconfig
+	step 1 "configuring" "${kmake[@]}" KCONFIG_ALLCONFIG="$wanted" allnoconfig
 fi
 
 # Kconfig drops what does not exist or lacks a dependency, without a word.
@@ -305,9 +325,15 @@ if [ -s "$dropped" ]; then
 	cat "$dropped" >&2
 fi
 
+if [ -n "$dry_run" ]; then
+	[ -s "$dropped" ] || say "this source takes all options of $(basename "$fragment")"
+	rm -rf "$work" "$work.lock"
+	exit 0
+fi
+
 # --- build and install -----------------------------------------------------
 
-step "compiling" "${kmake[@]}" -j"$jobs" bzImage
+step 1 "compiling" "${kmake[@]}" -j"$jobs" bzImage
 
 tmp=$(mktemp -d "$cache/.new-XXXXXX")
 cp "$obj/arch/x86/boot/bzImage" "$obj/vmlinux" "$obj/System.map" "$tmp"/
