@@ -14,6 +14,8 @@
 #define PORT_CONSOLE	0x3f8
 #define PORT_EXIT	0xf4
 
+#ifdef __ASSEMBLER__
+
 	.section .multiboot, "a"
 	.balign 4
 	.long	MULTIBOOT_MAGIC
@@ -52,5 +54,7 @@
 	testb	%al, %al
 	jnz	774b
 	.endm
+
+#endif /* __ASSEMBLER__ */
 
 #endif
