@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,13 +32,26 @@ struct vcpu_thread {
 	pthread_t thread;	/* (c) */
 	bool started;		/* (c) */
 	int pin;		/* (c) -1 = not pinned */
+	_Atomic pid_t tid;	/* (a) 0 until the thread runs */
 	struct parking parking;
 };
 
 struct threads {
 	struct vcpu_thread *vt;	/* (c) by CPU number */
 	int wake_fd;		/* (c) eventfd of the service loop */
+	bool niced;		/* (c) application processors run at BOOT_NICE until the guest is up */
+	_Atomic bool up;	/* (a) the guest is up */
 };
+
+/*
+ * A booting Linux ticks on every CPU until its clock source is chosen, and with
+ * more vCPUs than host CPUs the ticks of idle application processors alone can
+ * take all of the host's time: the boot processor, which does the work, then gets a
+ * fortieth. So until the guest is up the others yield to it, and their periodic
+ * timers expire at most this often (Linux keeps time on the boot processor).
+ */
+#define BOOT_NICE	15
+#define BOOT_TICK_NS	(100 * NSEC_PER_MSEC)
 
 static u64 host_ns(void)
 {
@@ -131,6 +146,31 @@ static void threads_kick_all(struct vm *vm)
 	threads_wake_service(vm);
 }
 
+static void threads_boot_done(struct vm *vm)
+{
+	struct threads *t = vm->runner;
+	u32 i;
+
+	t->up = true;
+	__atomic_store_n(&vm->boot_tick_ns, 0, __ATOMIC_RELAXED);
+	for (i = 0; t->niced && i < vm->topo.nr_cpus; i++)
+		if (t->vt[i].tid)
+			setpriority(PRIO_PROCESS, (id_t)t->vt[i].tid, 0);
+}
+
+static bool overcommitted(const struct vm *vm)
+{
+	return (long)vm->topo.nr_cpus > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Only where the priority can be had back afterwards. */
+static bool may_nice(void)
+{
+	struct rlimit limit;
+
+	return geteuid() == 0 || (getrlimit(RLIMIT_NICE, &limit) == 0 && limit.rlim_cur >= 20);
+}
+
 static void thread_name(const struct vcpu *vcpu)
 {
 	char name[16];
@@ -143,12 +183,17 @@ static void *vcpu_thread(void *arg)
 {
 	struct vcpu_thread *vt = arg;
 	struct vcpu *vcpu = vt->vcpu;
+	struct threads *t = vcpu->vm->runner;
 	u64 base = host_ns() - vcpu->vm->engine->now(vcpu->vm, vcpu), until, from;
 	enum vcpu_next next;
 	cpu_set_t set;
 
 	thread_name(vcpu);
 	prctl(PR_SET_TIMERSLACK, 1ul);
+	if (t->niced && vcpu->id) {
+		vt->tid = (pid_t)syscall(SYS_gettid);
+		setpriority(PRIO_PROCESS, 0, t->up ? 0 : BOOT_NICE);
+	}
 	if (vt->pin >= 0) {
 		CPU_ZERO(&set);
 		CPU_SET((size_t)vt->pin, &set);
@@ -234,6 +279,11 @@ int run_threads(struct vm *vm, const struct run_threads_params *params)
 	vm->service.wake_ctx = vm;
 	vm->kick = threads_kick;
 	vm->kick_all = threads_kick_all;
+	vm->boot_done = threads_boot_done;
+	if (overcommitted(vm)) {
+		t.niced = may_nice();
+		vm->boot_tick_ns = BOOT_TICK_NS;
+	}
 	leave_pinned_cpus(vm, params->pin);
 	if (!err)
 		err = vm->engine->vm_start(vm);
@@ -267,6 +317,7 @@ int run_threads(struct vm *vm, const struct run_threads_params *params)
 	}
 	vm->kick = NULL;
 	vm->kick_all = NULL;
+	vm->boot_done = NULL;
 	vm->service.wake = NULL;
 	for (i = 0; i < vm->topo.nr_cpus; i++) {
 		vm->vcpu[i]->runner = NULL;

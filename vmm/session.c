@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/log.h"
 #include "console.h"
@@ -379,6 +378,8 @@ static void session_ready(struct session *ss)
 	switch (ss->state) {
 	case SESSION_BOOTING:
 		clock_schedule(&ss->vm->service, &ss->boot_timeout, CLOCK_NEVER);
+		if (ss->vm->boot_done)
+			ss->vm->boot_done(ss->vm);
 		session_write_vm_record(ss);
 		session_say(ss, "guest is up after %.1f s", (double)session_now(ss) / 1e9);
 		if (ss->s->knob_name->len) {
@@ -615,6 +616,19 @@ static void session_last_words(struct session *ss)
 	fb_err("the console's last words:\n%s", at);
 }
 
+static void session_dump_counters(const struct vcpu *vcpu)
+{
+	GString *text = g_string_new(NULL);
+	u32 i;
+
+	for (i = 0; i < NR_COUNTERS; i++)
+		if (counter_read(&vcpu->counters, i))
+			g_string_append_printf(text, " %s=%llu", counter_desc[i].name,
+					       (unsigned long long)counter_read(&vcpu->counters, i));
+	fb_info("  pending vector %d%s", vcpu->lapic ? lapic_pending(vcpu->lapic) : -1, text->str);
+	g_string_free(text, TRUE);
+}
+
 /* Where each vCPU was, for whoever looks into a hang. The threads have ended. */
 static void session_dump_vcpus(struct session *ss)
 {
@@ -627,14 +641,11 @@ static void session_dump_vcpus(struct session *ss)
 
 		if (ss->vm->engine->get_state(vcpu, st))
 			break;
-		fb_info("vcpu %u: %s rip 0x%llx cs 0x%x rsp 0x%llx rflags 0x%llx cr0 0x%llx cr3 0x%llx cr4 0x%llx exits %llu irqs %llu timer %llu pending %d",
-			i, mp_name[vcpu->mp_state], (unsigned long long)st->rip, st->cs.selector,
+		fb_info("vcpu %u: %s rip 0x%llx cs 0x%x rsp 0x%llx rflags 0x%llx cr0 0x%llx cr3 0x%llx cr4 0x%llx", i,
+			mp_name[vcpu->mp_state], (unsigned long long)st->rip, st->cs.selector,
 			(unsigned long long)st->gpr[X86_RSP], (unsigned long long)st->rflags,
-			(unsigned long long)st->cr0, (unsigned long long)st->cr3, (unsigned long long)st->cr4,
-			(unsigned long long)counter_read(&vcpu->counters, COUNTER_vm_exits),
-			(unsigned long long)counter_read(&vcpu->counters, COUNTER_irqs_injected),
-			(unsigned long long)counter_read(&vcpu->counters, COUNTER_timer_fires),
-			vcpu->lapic ? lapic_pending(vcpu->lapic) : -1);
+			(unsigned long long)st->cr0, (unsigned long long)st->cr3, (unsigned long long)st->cr4);
+		session_dump_counters(vcpu);
 	}
 	g_free(st);
 }

@@ -17,9 +17,10 @@
 /*
  * quiet: each console byte is an exit. panic=-1, reboot=k: a dead guest leaves at
  * once, by the keyboard controller, instead of spinning. nokaslr: symbols in a
- * profile are the image's.
+ * profile are the image's. cpuhp.parallel=0: processors that are started side by
+ * side spin until their turn comes, which a host with fewer CPUs cannot afford.
  */
-#define VM_CMDLINE	"console=ttyS0 quiet panic=-1 oops=panic reboot=k nokaslr"
+#define VM_CMDLINE	"console=ttyS0 quiet panic=-1 oops=panic reboot=k nokaslr cpuhp.parallel=0"
 
 const struct engine_ops *vm_engine(const char *name)
 {

@@ -84,12 +84,14 @@ struct vm {
 	_Atomic u64 *ipi_matrix;	/* (a) nr_nodes * nr_nodes, by source and target node */
 	u64 tsc_hz;			/* (c) */
 	bool tsc_deadline;		/* (c) our local APICs offer TSC-deadline mode */
+	u64 boot_tick_ns;		/* (a) shortest period of an application processor's periodic timer, 0 = its own */
 	struct clock service;		/* what happens to the VM as a whole: time-outs, refaults, console output */
 	_Atomic int stop;		/* (a) enum vm_stop; first writer wins: vm_request_stop() */
 	_Atomic int exit_code;		/* (a) with VM_STOP_EXIT */
 	_Atomic int stop_claimed;	/* (a) vm_request_stop()'s own: a reason has been given */
 	void (*kick)(struct vcpu *vcpu);	/* (c) set by the runner: the vCPU looks at its clock. Any thread */
 	void (*kick_all)(struct vm *vm);	/* (c) set by the runner: every vCPU and the service loop look at vm->stop */
+	void (*boot_done)(struct vm *vm);	/* (c) set by the runner, may be NULL: the guest is up. Any thread */
 	void *runner;			/* the runner's own part */
 };
 

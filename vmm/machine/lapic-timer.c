@@ -213,6 +213,11 @@ void lapic_set_tsc_offset(struct lapic *l, s64 offset, u64 now)
 		timer_arm(l, now);
 }
 
+bool lapic_timer_periodic(const struct lapic *l)
+{
+	return timer_mode(l) == APIC_LVT_PERIODIC;
+}
+
 u64 lapic_timer_due(const struct lapic *l)
 {
 	return l->timer_due;

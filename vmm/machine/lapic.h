@@ -116,6 +116,8 @@ u8 lapic_cr8(const struct lapic *l);
 void lapic_set_cr8(struct lapic *l, u8 cr8);
 /* When the timer expires next (ns), CLOCK_NEVER if it does not. */
 u64 lapic_timer_due(const struct lapic *l);
+/* Is the timer in periodic mode? */
+bool lapic_timer_periodic(const struct lapic *l);
 /*
  * The timer has expired: sets IRR (returns the vector) and rearms a periodic
  * timer from its due time. -1, and nothing happens, if it is not due by `now`:
