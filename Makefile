@@ -258,6 +258,9 @@ run:
 	$(Q)$(O)/faultbed run scenarios/first-run.ini -o out/first-run.json
 
 # One prove for all, so that its last lines count all. The other variants are parts of it.
+# What the programs under test say on stderr (they are fed bad input) goes to a file.
+CHECK_LOG = $(O)/check.log
+PROVE_END = 2>$(CHECK_LOG) || { echo "--- end of $(CHECK_LOG):"; tail -n 60 $(CHECK_LOG); exit 1; }
 PROVE = FAULTBED_BUILD=$(abspath $(O)) prove --timer $(if $(filter 1,$(V)),-v)
 check:
 ifneq ($(VARIANT),gcc)
@@ -268,18 +271,18 @@ endif
 	@$(MAKE) SAN=asan,ubsan unit-tests
 	@$(MAKE) CC=clang vmm front unit-tests
 	$(Q)$(PROVE) $(UNIT_TESTS) $(UNIT_TESTS:$(O)/%=$(O)/gcc-asan-ubsan/%) $(TESTS_tree) \
-		$(TESTS_bad_input) $(TESTS_scenario) $(TESTS_guest) :: --tap
+		$(TESTS_bad_input) $(TESTS_scenario) $(TESTS_guest) :: --tap $(PROVE_END)
 
 check-unit: unit-tests
-	$(Q)$(PROVE) $(UNIT_TESTS) :: --tap
+	$(Q)$(PROVE) $(UNIT_TESTS) :: --tap $(PROVE_END)
 check-tree:
-	$(Q)$(PROVE) $(TESTS_tree)
+	$(Q)$(PROVE) $(TESTS_tree) $(PROVE_END)
 check-bad-input: all images
-	$(Q)$(PROVE) $(TESTS_bad_input)
+	$(Q)$(PROVE) $(TESTS_bad_input) $(PROVE_END)
 check-scenario: all images
-	$(Q)$(PROVE) $(TESTS_scenario)
+	$(Q)$(PROVE) $(TESTS_scenario) $(PROVE_END)
 check-kvm: all images
-	$(Q)$(PROVE) $(TESTS_guest)
+	$(Q)$(PROVE) $(TESTS_guest) $(PROVE_END)
 check-san:
 	@$(MAKE) SAN=asan,ubsan check-unit
 check-clang:

@@ -34,7 +34,7 @@ command -v "$qemu" >/dev/null || { echo "error: bench: no $qemu: make deps" >&2;
 
 work=$(mktemp -d)
 qemu_pid=
-trap '[ -z "$qemu_pid" ] || kill "$qemu_pid" 2>/dev/null; rm -rf "$work"' EXIT
+[ -n "${BENCH_KEEP:-}" ] || trap '[ -z "$qemu_pid" ] || kill "$qemu_pid" 2>/dev/null; rm -rf "$work"' EXIT
 
 # --- boot ---
 
@@ -151,7 +151,8 @@ boot()
 			</dev/null >"$work/qemu.err" 2>&1 &
 		qemu_pid=$!
 		: >"$out"
-		tail -n +1 -F --pid=$qemu_pid "$work/serial" 2>/dev/null | tr -d '\r' | while IFS= read -r line; do
+		tail -n +1 -F --pid=$qemu_pid "$work/serial" 2>/dev/null | while IFS= read -r line; do
+			line=${line%$'\r'}
 			printf '%s\n' "$line" >>"$out"
 			printf '%s\n' "$line" | progress
 			[ "$line" != @done ] || break
