@@ -49,7 +49,7 @@ endif
 
 SRC_base := log nearest rng
 SRC_x86 := state
-SRC_core := clock counters cpuid cpuid-model dist inject memory topology vm
+SRC_core := clock counters cpuid cpuid-model cpuid-topology dist inject memory topology vm
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine pic pit pmtimer rtc testdev uart
@@ -67,11 +67,11 @@ GUEST_TOOLS := stopwatch
 
 # Unit tests: tests/unit/test-NAME.c, linked with their layer and those below it, so that a layer that
 # leans on a higher one does not even link.
-UNIT_LIB := fake-engine
+UNIT_LIB := fake-engine images
 UNIT_base := rng nearest
 UNIT_x86 := state
 UNIT_core := clock counters cpuid dist inject memory topology
-UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic loader pit uart
+UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic loader loader-bad pit uart
 UNIT_kvm :=
 UNIT_top := scenario
 UNIT_front := compare records summary

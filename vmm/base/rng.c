@@ -33,7 +33,7 @@ void rng_seed(struct rng *rng, u64 seed, u64 stream)
 		x += golden;
 		rng->s[i] = mix64(x);
 	}
-	/* All zero is the one state xoshiro cannot leave: splitmix64 never gives four zeroes in a row. */
+	/* xoshiro cannot leave the all-zero state, but splitmix64 never gives four zeroes. */
 }
 
 u64 rng_next(struct rng *rng)

@@ -35,45 +35,9 @@
 #define BRAND			"Faultbed CPU v1"
 #define DEFAULT_PHYS_BITS	40u
 #define VIRT_BITS		48u
-#define LINE			64u
 
-/* The local APIC's timer counts it, and Linux takes its rate from there (native_calibrate_tsc()). */
+/* The local APIC timer's clock: Linux takes its rate from here (native_calibrate_tsc()). */
 #define CRYSTAL_HZ		1000000000u
-
-/* Ivy Bridge-EP's caches; the L3 is as large as its cores make it. */
-struct cache {
-	u32 level, type, ways, size;
-};
-
-#define L3_WAYS			20u
-#define L3_PER_CORE		(L3_WAYS * LINE * 2048u)	/* 2.5 MiB */
-
-static struct cpuid_entry *add(struct cpuid_table *table, u32 leaf, u32 subleaf, bool has_subleaf)
-{
-	struct cpuid_entry *e;
-
-	/* Replaces, for the "host" model. */
-	for (u32 i = 0; i < table->nr; i++) {
-		e = &table->entry[i];
-		if (e->leaf == leaf && (!has_subleaf || e->subleaf == subleaf))
-			goto clear;
-	}
-	fb_assert(table->nr < CPUID_MAX_ENTRIES);
-	e = &table->entry[table->nr++];
-clear:
-	*e = (struct cpuid_entry){ .leaf = leaf, .subleaf = subleaf, .has_subleaf = has_subleaf };
-	return e;
-}
-
-static void drop_leaf(struct cpuid_table *table, u32 leaf)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < table->nr; i++)
-		if (table->entry[i].leaf != leaf)
-			table->entry[n++] = table->entry[i];
-	table->nr = n;
-}
 
 const struct cpuid_entry *cpuid_find(const struct cpuid_table *table, u32 leaf, u32 subleaf)
 {
@@ -85,128 +49,6 @@ const struct cpuid_entry *cpuid_find(const struct cpuid_table *table, u32 leaf, 
 	}
 	return NULL;
 }
-
-/* --- topology and caches --- */
-
-static u32 package_shift(const struct topology *topo)
-{
-	return topo->thread_bits + topo->core_bits;
-}
-
-/* Leaves 0xB and 0x1F: widths in bits of the id below each level (SDM 3A 8.9.1 [9.9.1]). */
-static void add_topology_leaf(struct cpuid_table *table, const struct topology *topo, u32 cpu, u32 leaf)
-{
-	struct cpuid_entry *e;
-
-	drop_leaf(table, leaf);
-	e = add(table, leaf, 0, true);
-	e->eax = topo->thread_bits;
-	e->ebx = topo->threads;
-	e->ecx = 0 | CPUID_LEVEL_SMT << 8;
-	e->edx = topo->cpu[cpu].apic_id;
-
-	e = add(table, leaf, 1, true);
-	e->eax = package_shift(topo);
-	e->ebx = topo->cores * topo->threads;
-	e->ecx = 1 | CPUID_LEVEL_CORE << 8;
-	e->edx = topo->cpu[cpu].apic_id;
-
-	e = add(table, leaf, 2, true);
-	e->ecx = 2;
-	e->edx = topo->cpu[cpu].apic_id;
-}
-
-/* 0x80000026 (APM vol. 3 E.4.23): cores, core complexes (one an L3), sockets. */
-static void add_amd_topology_v2(struct cpuid_table *table, const struct topology *topo, u32 cpu)
-{
-	const struct { u32 shift, count, type; } level[] = {
-		{ topo->thread_bits, topo->threads, CPUID_AMD_LEVEL_CORE },
-		{ topo->l3_shift, topo->cores / topo->l3_per_socket * topo->threads,
-		  CPUID_AMD_LEVEL_COMPLEX },
-		{ package_shift(topo), topo->cores * topo->threads, CPUID_AMD_LEVEL_SOCKET },
-		{ 0, 0, 0 },
-	};
-
-	drop_leaf(table, CPUID_LEAF_AMD_TOPOLOGY_V2);
-	for (u32 i = 0; i < ARRAY_SIZE(level); i++) {
-		struct cpuid_entry *e = add(table, CPUID_LEAF_AMD_TOPOLOGY_V2, i, true);
-
-		e->eax = level[i].shift;
-		e->ebx = level[i].count;
-		e->ecx = i | level[i].type << 8;
-		e->edx = topo->cpu[cpu].apic_id;
-	}
-}
-
-/*
- * Leaf 4 and AMD's 0x8000001D differ in the top field of EAX only. What they
- * count is ids, not CPUs: Linux rounds the number up to a power of two and shifts
- * the APIC id by that, so a span of 15 cores must say 16.
- */
-static void add_cache_leaf(struct cpuid_table *table, const struct topology *topo, u32 leaf)
-{
-	const u32 l3_cores = topo->cores / topo->l3_per_socket;
-	const struct cache cache[] = {
-		{ 1, CPUID_CACHE_DATA, 8, 32 << 10 },
-		{ 1, CPUID_CACHE_CODE, 8, 32 << 10 },
-		{ 2, CPUID_CACHE_UNIFIED, 8, 256 << 10 },
-		{ 3, CPUID_CACHE_UNIFIED, L3_WAYS, l3_cores * L3_PER_CORE },
-	};
-	struct cpuid_entry *e;
-	u32 i;
-
-	drop_leaf(table, leaf);
-	for (i = 0; i < ARRAY_SIZE(cache); i++) {
-		u32 span = BIT(cache[i].level == 3 ? topo->l3_shift : topo->thread_bits);
-
-		e = add(table, leaf, i, true);
-		e->eax = cache[i].type | cache[i].level << 5 | BIT(8) | (span - 1) << 14;
-		if (leaf == CPUID_LEAF_CACHES)
-			e->eax |= (topo->core_bits < 6 ? BIT(topo->core_bits) - 1 : 63) << 26;
-		e->ebx = (LINE - 1) | (cache[i].ways - 1) << 22;
-		e->ecx = cache[i].size / (cache[i].ways * LINE) - 1;
-		e->edx = cache[i].level == 3 ? BIT(1) : 0;	/* inclusive */
-	}
-	add(table, leaf, i, true);		/* type 0: no more */
-}
-
-/* 0x80000005/6: the same caches in the old form; Linux asks EDX of the latter whether there is an L3. */
-static void add_legacy_caches(struct cpuid_table *table, const struct topology *topo, bool amd)
-{
-	u32 l3_size = topo->cores / topo->l3_per_socket * L3_PER_CORE;
-	struct cpuid_entry *e;
-
-	if (amd) {
-		e = add(table, CPUID_LEAF_AMD_L1, 0, false);
-		e->eax = 0xff40ff40;	/* 64 fully associative entries for large pages, code and data */
-		e->ebx = 0xff40ff40;	/* and for 4 KiB */
-		e->ecx = 32u << 24 | 8 << 16 | 1 << 8 | LINE;
-		e->edx = 32u << 24 | 8 << 16 | 1 << 8 | LINE;
-	}
-	e = add(table, CPUID_LEAF_L2, 0, false);
-	e->ecx = 256u << 16 | 6 << 12 | 1 << 8 | LINE;		/* code 6: 8 ways */
-	if (amd) {
-		e->eax = 0x42004200;	/* 512 entries, 4 ways */
-		e->ebx = 0x42004200;
-		e->edx = (l3_size >> 19) << 18 | 9 << 12 | 1 << 8 | LINE;	/* 9: see 0x8000001D */
-	}
-}
-
-static void add_amd_topology(struct cpuid_table *table, const struct topology *topo, u32 cpu)
-{
-	const struct topology_cpu *c = &topo->cpu[cpu];
-	struct cpuid_entry *e = add(table, CPUID_LEAF_AMD_TOPOLOGY, 0, false);
-
-	e->eax = c->apic_id;
-	e->ebx = (c->core & 0xff) | (topo->threads - 1) << 8;
-	/*
-	 * One node a processor, as Zen 2 and later say of themselves however the
-	 * firmware splits them; NUMA is the SRAT's affair.
-	 */
-	e->ecx = c->socket & 0xff;
-}
-
-/* --- features --- */
 
 static void vendor_words(enum cpu_vendor vendor, struct cpuid_entry *e)
 {
@@ -222,10 +64,10 @@ static void set_leaf_1(struct cpuid_entry *e, const struct topology *topo, u32 c
 		       const struct cpuid_params *p)
 {
 	u32 in_package = topo->cores * topo->threads;
-	u32 ids = p->vendor == VENDOR_AMD ? in_package : BIT(package_shift(topo));
+	u32 ids = p->vendor == VENDOR_AMD ? in_package : BIT(cpuid_package_shift(topo));
 
 	e->ebx = (topo->cpu[cpu].apic_id & 0xff) << 24 | (ids < 255 ? ids : 255) << 16 |
-		 (LINE / 8) << 8;
+		 (CPUID_LINE / 8) << 8;
 	e->ecx &= ~(CPUID_1_ECX_X2APIC | CPUID_1_ECX_TSC_DEADLINE | CPUID_1_ECX_MONITOR |
 		    CPUID_1_ECX_OSXSAVE);
 	e->ecx |= CPUID_1_ECX_HYPERVISOR;
@@ -236,7 +78,8 @@ static void set_leaf_1(struct cpuid_entry *e, const struct topology *topo, u32 c
 	e->edx |= in_package > 1 ? CPUID_1_EDX_HTT : 0;
 }
 
-static void set_ext_1(struct cpuid_entry *e, const struct topology *topo, const struct cpuid_params *p)
+static void set_ext_1(struct cpuid_entry *e, const struct topology *topo,
+		      const struct cpuid_params *p)
 {
 	if (p->vendor != VENDOR_AMD)
 		return;
@@ -299,11 +142,11 @@ static void add_frequencies(struct cpuid_table *table, u64 tsc_hz)
 	tsc_ratio(tsc_hz, &num, &den);
 	if (!num || !den)
 		return;
-	e = add(table, CPUID_LEAF_TSC, 0, false);
+	e = cpuid_add(table, CPUID_LEAF_TSC, 0, false);
 	e->eax = den;
 	e->ebx = num;
 	e->ecx = CRYSTAL_HZ;
-	e = add(table, CPUID_LEAF_FREQUENCY, 0, false);
+	e = cpuid_add(table, CPUID_LEAF_FREQUENCY, 0, false);
 	e->eax = mhz;
 	e->ebx = mhz;
 	e->ecx = 100;
@@ -314,8 +157,8 @@ static void add_hypervisor(struct cpuid_table *table, const struct cpuid_params 
 	u32 features = p->pv_features;
 	struct cpuid_entry *e;
 
-	drop_leaf(table, CPUID_LEAF_KVM);
-	drop_leaf(table, CPUID_LEAF_KVM_FEATURES);
+	cpuid_drop(table, CPUID_LEAF_KVM);
+	cpuid_drop(table, CPUID_LEAF_KVM_FEATURES);
 	if (p->kvmclock)
 		features |= KVM_FEATURE_CLOCKSOURCE_BIT | KVM_FEATURE_CLOCKSOURCE2_BIT |
 			    KVM_FEATURE_CLOCKSOURCE_STABLE_BIT;
@@ -324,12 +167,12 @@ static void add_hypervisor(struct cpuid_table *table, const struct cpuid_params 
 		features |= KVM_FEATURE_MSI_EXT_DEST_ID_BIT;
 	if (!features)
 		return;
-	e = add(table, CPUID_LEAF_KVM, 0, false);
+	e = cpuid_add(table, CPUID_LEAF_KVM, 0, false);
 	e->eax = CPUID_LEAF_KVM_FEATURES;
 	memcpy(&e->ebx, "KVMK", 4);
 	memcpy(&e->ecx, "VMKV", 4);
 	memcpy(&e->edx, "M\0\0\0", 4);
-	e = add(table, CPUID_LEAF_KVM_FEATURES, 0, false);
+	e = cpuid_add(table, CPUID_LEAF_KVM_FEATURES, 0, false);
 	e->eax = features;
 }
 
@@ -338,7 +181,7 @@ static void add_brand(struct cpuid_table *table)
 	char text[48] = BRAND;
 
 	for (u32 i = 0; i < 3; i++) {
-		struct cpuid_entry *e = add(table, CPUID_LEAF_BRAND + i, 0, false);
+		struct cpuid_entry *e = cpuid_add(table, CPUID_LEAF_BRAND + i, 0, false);
 
 		memcpy(&e->eax, text + i * 16, 4);
 		memcpy(&e->ebx, text + i * 16 + 4, 4);
@@ -352,28 +195,28 @@ static void add_topology(struct cpuid_table *table, const struct topology *topo,
 			 const struct cpuid_params *p)
 {
 	u32 package = topo->cores * topo->threads;
-	struct cpuid_entry *e = add(table, CPUID_LEAF_VENDOR, 0, false);
+	struct cpuid_entry *e = cpuid_add(table, CPUID_LEAF_VENDOR, 0, false);
 
 	e->eax = p->vendor == VENDOR_AMD ? AMD_MAX_LEAF : INTEL_MAX_LEAF;
 	vendor_words(p->vendor, e);
-	add_topology_leaf(table, topo, cpu, CPUID_LEAF_TOPOLOGY);
-	e = add(table, CPUID_LEAF_EXT, 0, false);
+	cpuid_add_topology(table, topo, cpu, CPUID_LEAF_TOPOLOGY);
+	e = cpuid_add(table, CPUID_LEAF_EXT, 0, false);
 	e->eax = p->vendor == VENDOR_AMD ? AMD_MAX_EXT : INTEL_MAX_EXT;
 	if (p->vendor == VENDOR_INTEL) {
-		add_topology_leaf(table, topo, cpu, CPUID_LEAF_TOPOLOGY_V2);
-		add_cache_leaf(table, topo, CPUID_LEAF_CACHES);
+		cpuid_add_topology(table, topo, cpu, CPUID_LEAF_TOPOLOGY_V2);
+		cpuid_add_caches(table, topo, CPUID_LEAF_CACHES);
 		add_frequencies(table, p->tsc_hz);
 	} else {
 		vendor_words(p->vendor, e);
-		add_cache_leaf(table, topo, CPUID_LEAF_AMD_CACHES);
-		add_amd_topology(table, topo, cpu);
-		add_amd_topology_v2(table, topo, cpu);
+		cpuid_add_caches(table, topo, CPUID_LEAF_AMD_CACHES);
+		cpuid_add_amd_topology(table, topo, cpu);
+		cpuid_add_amd_topology_v2(table, topo, cpu);
 	}
-	add_legacy_caches(table, topo, p->vendor == VENDOR_AMD);
-	e = add(table, CPUID_LEAF_SIZES, 0, false);
+	cpuid_add_legacy_caches(table, topo, p->vendor == VENDOR_AMD);
+	e = cpuid_add(table, CPUID_LEAF_SIZES, 0, false);
 	e->eax = phys_bits(p) | VIRT_BITS << 8;
 	if (p->vendor == VENDOR_AMD)
-		e->ecx = (package - 1 < 255 ? package - 1 : 255) | package_shift(topo) << 12;
+		e->ecx = (package - 1 < 255 ? package - 1 : 255) | cpuid_package_shift(topo) << 12;
 	add_hypervisor(table, p);
 }
 
@@ -390,7 +233,7 @@ static void add_model_words(struct cpuid_table *table, const struct cpuid_params
 
 		if (leaf[i] == CPUID_LEAF_AMD_EXT_2 && p->vendor != VENDOR_AMD)
 			continue;
-		e = add(table, leaf[i], 0, leaf[i] == CPUID_LEAF_EXT_FEATURES);
+		e = cpuid_add(table, leaf[i], 0, leaf[i] == CPUID_LEAF_EXT_FEATURES);
 		e->eax = before.eax | cpuid_model_word(p, leaf[i], CPUID_EAX);
 		e->ebx = before.ebx | cpuid_model_word(p, leaf[i], CPUID_EBX);
 		e->ecx = before.ecx | cpuid_model_word(p, leaf[i], CPUID_ECX);
@@ -416,9 +259,9 @@ static int build_model(struct cpuid_table *table, const struct topology *topo, u
 	add_model_words(table, p);
 	add_brand(table);
 	if (p->mwait) {
-		e = add(table, CPUID_LEAF_MWAIT, 0, false);
-		e->eax = LINE;
-		e->ebx = LINE;
+		e = cpuid_add(table, CPUID_LEAF_MWAIT, 0, false);
+		e->eax = CPUID_LINE;
+		e->ebx = CPUID_LINE;
 		e->ecx = 3;	/* extensions; interrupts break MWAIT even when masked */
 		e->edx = 0x10;	/* one C1 sub-state */
 	}
@@ -475,7 +318,7 @@ int cpuid_build(struct cpuid_table *table, const struct topology *topo, u32 cpu,
 
 	e = (struct cpuid_entry *)cpuid_find(table, CPUID_LEAF_FEATURES, 0);
 	if (!e)
-		e = add(table, CPUID_LEAF_FEATURES, 0, false);
+		e = cpuid_add(table, CPUID_LEAF_FEATURES, 0, false);
 	if (!strcmp(params->model, "faultbed-v1"))
 		e->eax = params->vendor == VENDOR_AMD ? AMD_SIGNATURE : INTEL_SIGNATURE;
 	set_leaf_1(e, topo, cpu, params);

@@ -33,7 +33,8 @@ struct cpuid_entry {
 
 struct cpuid_table {
 	u32 nr;
-	u64 arch_capabilities;	/* IA32_ARCH_CAPABILITIES, where leaf 7 EDX bit 29 shows it; 0 with model "host": the engine's */
+	/* IA32_ARCH_CAPABILITIES where leaf 7 EDX bit 29 shows it; 0 = the engine's own */
+	u64 arch_capabilities;
 	struct cpuid_entry entry[CPUID_MAX_ENTRIES];
 };
 
@@ -45,7 +46,7 @@ struct cpuid_params {
 	bool x2apic;			/* show X2APIC */
 	bool tsc_deadline;		/* show TSC_DEADLINE */
 	bool mwait;			/* show MONITOR */
-	bool kvmclock;			/* show the KVM signature with CLOCKSOURCE, CLOCKSOURCE2, CLOCKSOURCE_STABLE */
+	bool kvmclock;			/* show the KVM signature and CLOCKSOURCE, _2, _STABLE */
 	u32 pv_features;		/* further KVM_FEATURE_* bits the scenario asked for */
 	u64 tsc_hz;			/* for leaf 0x15/0x16 (Intel) */
 	u32 phys_bits;			/* 0 = host's, or 40 */
@@ -54,7 +55,9 @@ struct cpuid_params {
 /*
  * Build one vCPU's table: leaves 0, 1, 4 (Intel), 5 with mwait, 6, 7, 0xB, 0x15, 0x16,
  * 0x1F (Intel), 0x40000000/1 with a KVM feature, 0x80000000..8, 0x8000001D/1E, 0x80000021,
- * 0x80000026 (AMD). A leaf that is not there reads as zeroes. Cache sharing: L1 and L2 by a core's threads, L3 by a
+ * 0x80000026 (AMD). A leaf that is not there reads as zeroes.
+ *
+ * Cache sharing: L1 and L2 by a core's threads, L3 by a
  * socket (or by a node, where nodes split a socket), as power-of-two id spans.
  * -EINVAL with *err (g_free()): unknown model; a mask bit that long mode or the
  * kernel needs is missing from the host; "host" without a host's table.
@@ -65,7 +68,7 @@ int cpuid_build(struct cpuid_table *table, const struct topology *topo, u32 cpu,
 /* The entry for leaf/subleaf, or NULL. */
 const struct cpuid_entry *cpuid_find(const struct cpuid_table *table, u32 leaf, u32 subleaf);
 
-/* The feature words in effect as text, one stable line ("1.ecx=... 1.edx=... 7.ebx=..."), for results; g_free(). */
+/* The feature words in effect as one stable line, "1.ecx=... 1.edx=... 7.ebx=..."; g_free(). */
 char *cpuid_mask_string(const struct cpuid_table *table);
 /* Features the model has and the host lacks, by name, comma separated, "" if none; g_free(). */
 char *cpuid_missing(const struct cpuid_params *params);

@@ -109,7 +109,8 @@ static int parse_uniform(struct dist *d, const char *args, char **err)
 }
 
 /* A duration above 0 and a number, for lognormal and pareto. */
-static int parse_shaped(struct dist *d, const char *kind, const char *args, const char *shape, char **err)
+static int parse_shaped(struct dist *d, const char *kind, const char *args, const char *shape,
+			char **err)
 {
 	g_autofree char *first = NULL, *second = NULL;
 	bool lognormal = d->kind == DIST_LOGNORMAL;

@@ -11,7 +11,7 @@
 /* What a rule matches; a larger value is more specific and wins. */
 enum scope {
 	SCOPE_ALL,
-	SCOPE_CLASS,		/* ipi: distance class `a`; ept: `a` = 1 for refaults, 0 for first touch */
+	SCOPE_CLASS,		/* ipi: distance class `a`; ept: 1 = refault, 0 = first touch */
 	SCOPE_NODE,		/* ipi: from node `a` to node `b`; ept: page on node `a` */
 };
 
@@ -81,8 +81,8 @@ static int unknown_key(const char *key, char **err)
 		    near ? near : "", near ? "?" : "");
 }
 
-static int add_rule(struct inject *inj, struct inject_rule *rule, const char *value, const char *dir,
-		    char **err)
+static int add_rule(struct inject *inj, struct inject_rule *rule, const char *value,
+		    const char *dir, char **err)
 {
 	int ret;
 
@@ -146,11 +146,12 @@ static int add_node_rule(struct inject *inj, const char *key, const char *value,
 static bool take_vector(const char *text, u32 *vector)
 {
 	char *end;
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 	guint64 v;
 
 	if (!g_ascii_isdigit(*text))
 		return false;
-	v = g_ascii_strtoull(text, &end, text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10);
+	v = g_ascii_strtoull(text, &end, hex ? 16 : 10);
 	if (end == text || *end || v < 0x10 || v > 0xff)
 		return false;
 	*vector = (u32)v;
@@ -286,7 +287,8 @@ static const struct inject_rule *find_rule(const struct inject *inj, enum inject
 	return best;
 }
 
-u64 inject_delay(struct inject *inj, enum inject_point point, u32 vcpu, const struct inject_event *ev)
+u64 inject_delay(struct inject *inj, enum inject_point point, u32 vcpu,
+		 const struct inject_event *ev)
 {
 	const struct inject_rule *rule = find_rule(inj, point, ev);
 	struct inject_stream *s;

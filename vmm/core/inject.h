@@ -9,7 +9,7 @@
  *   ipi.all | ipi.self | ipi.smt | ipi.socket | ipi.remote | ipi.node.A-B
  *   ipi.vectors = 0xLO..0xHI      only IPIs with such a vector (default all of 0x10..0xff)
  *   ept.all | ept.first_touch | ept.refault_delay | ept.node.N (node of the page)
- *   ept.refault = RATE            pages a second whose mapping is dropped ("2000/s"), no distribution
+ *   ept.refault = RATE            pages a second whose mapping is dropped, "2000/s"
  *   ept.count = yes|no            serve second-level faults here to count them, with no delay
  *   timer.all, exit.all
  * The most specific rule that matches wins: node pair, then class, then all. The
@@ -42,7 +42,7 @@ enum dist_kind {
 	DIST_EXP,		/* mean a */
 	DIST_LOGNORMAL,		/* median a, sigma (of the logarithm) s */
 	DIST_PARETO,		/* minimum a, shape s */
-	DIST_TRACE,		/* values of a file, one duration a line, taken in turn from a seeded start */
+	DIST_TRACE,		/* durations of a file, one a line, in turn from a seeded start */
 };
 
 struct dist {
@@ -88,13 +88,14 @@ struct inject {
 	struct inject_rule *rules;		/* (c) */
 	u32 nr_rules;				/* (c) */
 	bool active[NR_INJECT_POINTS];		/* (c) the one predictable branch */
-	_Atomic bool on;			/* (a) delays are given only while set: from the command's start to its end */
+	_Atomic bool on;			/* (a) delays are given while set: command's start to end */
 	bool ept_serve;				/* (c) second-level faults must be served in the VMM */
 	u64 ept_refault_per_s;			/* (c) 0 = none */
 	u8 ipi_vector_min, ipi_vector_max;	/* (c) */
 	u32 nr_vcpus;				/* (c) */
 	struct inject_stream (*stream)[NR_INJECT_POINTS];	/* per vCPU */
-	struct hist hist[NR_INJECT_POINTS][NR_DISTANCE_CLASSES];	/* (a) by class; ept: [0] first touch, [1] refault */
+	/* (a) by class; ept: [0] first touch, [1] refault */
+	struct hist hist[NR_INJECT_POINTS][NR_DISTANCE_CLASSES];
 };
 
 void inject_init(struct inject *inj);
@@ -111,7 +112,8 @@ void inject_destroy(struct inject *inj);
  */
 static inline bool inject_enabled(const struct inject *inj, enum inject_point point)
 {
-	return __builtin_expect(inj->active[point], 0) && __atomic_load_n((const bool *)&inj->on, __ATOMIC_RELAXED);
+	return __builtin_expect(inj->active[point], 0) &&
+	       __atomic_load_n((const bool *)&inj->on, __ATOMIC_RELAXED);
 }
 
 /*
@@ -119,7 +121,8 @@ static inline bool inject_enabled(const struct inject *inj, enum inject_point po
  * accounted; 0 if no rule matches. Callers test inject_enabled() first. Any
  * thread.
  */
-u64 inject_delay(struct inject *inj, enum inject_point point, u32 vcpu, const struct inject_event *ev);
+u64 inject_delay(struct inject *inj, enum inject_point point, u32 vcpu,
+		 const struct inject_event *ev);
 /* The smallest delay any rule of the point can give, ns; CLOCK_NEVER-like UINT64_MAX if no rule. */
 u64 inject_min(const struct inject *inj, enum inject_point point);
 const char *inject_point_name(enum inject_point point);

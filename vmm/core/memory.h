@@ -46,7 +46,7 @@ void memory_destroy(struct memory *mem);
 const struct memslot *memory_slot(const struct memory *mem, gpa_t gpa);
 /* The VMM's pointer to [gpa, gpa + len) if it lies in one slot, else NULL. */
 void *memory_hva(const struct memory *mem, gpa_t gpa, u64 len);
-/* Copy out of / into guest RAM, across slots; -EFAULT if any byte is not RAM (nothing is then promised). */
+/* Copy out of / into guest RAM, across slots; -EFAULT, after part of it, if a byte is not RAM. */
 int memory_read(const struct memory *mem, gpa_t gpa, void *buf, u64 len);
 int memory_write(const struct memory *mem, gpa_t gpa, const void *buf, u64 len);
 

@@ -186,7 +186,8 @@ static int init_memory(struct topology *t, const struct topology_params *p, char
 		u64 units = p->memory / unit;
 
 		for (u32 n = 0; n < t->nr_nodes; n++)
-			t->node_memory[n] = (units / t->nr_nodes + (n < units % t->nr_nodes)) * unit;
+			t->node_memory[n] = (units / t->nr_nodes +
+					     (n < units % t->nr_nodes)) * unit;
 		return check_node_memory(t, err);
 	}
 	for (u32 n = 0; n < t->nr_nodes; n++) {
@@ -222,7 +223,7 @@ static int init_distance(struct topology *t, const struct topology_params *p, ch
 		return fail(err, "distance has %u values: %u nodes need two (local,remote) or %u (%u rows of %u)",
 			    p->nr_distance, t->nr_nodes, t->nr_nodes * t->nr_nodes, t->nr_nodes,
 			    t->nr_nodes);
-	/* With one node the remote value stands nowhere in the matrix, but is still a typing error. */
+	/* With one node the remote value is used nowhere, but may still be a typing error. */
 	if (p->distance && p->nr_distance == 2 && t->nr_nodes == 1 &&
 	    (p->distance[1] <= LOCAL_DISTANCE || p->distance[1] > MAX_DISTANCE))
 		return fail(err, "distance to another node is %u: it must be above %u and at most %u",

@@ -170,7 +170,7 @@ static GByteArray *build_madt(const struct topology *topo)
 		}
 	}
 
-	/* Its id names no destination since the APIC bus of the 1990s; 0 is what the register holds. */
+	/* Its id names no destination since the APIC bus has gone; 0 is what its register holds. */
 	put8(t, MADT_IOAPIC);
 	put8(t, 12);
 	put8(t, 0);

@@ -150,13 +150,13 @@ static void fill_e820(struct boot_params *bp, const struct memory *mem, gpa_t ch
 	bp->e820_entries = (u8)n;
 }
 
-int bootparams_write(struct vm *vm, const struct boot_request *req, const void *setup_header, u32 len,
-		     gpa_t initrd, u64 initrd_size)
+int bootparams_write(struct vm *vm, const struct boot_request *req, const void *setup_header,
+		     u32 len, gpa_t initrd, u64 initrd_size)
 {
 	struct boot_params bp = { 0 };
 	int ret;
 
-	/* Later protocols have longer headers; what this struct does not name is not ours to set. */
+	/* Later protocols have longer headers; what this struct does not name stays 0. */
 	if (setup_header)
 		memcpy(&bp.hdr, setup_header, len < sizeof(bp.hdr) ? len : sizeof(bp.hdr));
 	else

@@ -35,8 +35,8 @@ gpa_t bootparams_low_end(const struct memory *mem);
  * ELF kernel. -E2BIG if the command line or the device tree is too long, else
  * -errno; reported.
  */
-int bootparams_write(struct vm *vm, const struct boot_request *req, const void *setup_header, u32 len,
-		     gpa_t initrd, u64 initrd_size);
+int bootparams_write(struct vm *vm, const struct boot_request *req, const void *setup_header,
+		     u32 len, gpa_t initrd, u64 initrd_size);
 /*
  * Identity page tables for the first 4 GiB at LAYOUT_PAGE_TABLES and, at
  * LAYOUT_GDT, the boot GDT: 0x08 32-bit code, 0x10 64-bit code, 0x18 data, all

@@ -179,7 +179,8 @@ int channel_request_knob(struct channel *ch, const char *name, const char *value
 	struct faultbed_channel *copy;
 	int i, ret;
 
-	if (!*name || !text_fits(name, sizeof(row.name)) || !text_fits(value, sizeof(row.requested)))
+	if (!*name || !text_fits(name, sizeof(row.name)) ||
+	    !text_fits(value, sizeof(row.requested)))
 		return -EINVAL;
 	copy = copy_region(ch);
 	if (!copy)
@@ -191,7 +192,8 @@ int channel_request_knob(struct channel *ch, const char *name, const char *value
 	/* in_force is the guest's; the name makes the row visible and goes last. */
 	strcpy(row.name, name);
 	strcpy(row.requested, value);
-	ret = memory_write(&ch->vm->mem, knob_gpa(ch, (u32)i) + offsetof(struct faultbed_knob, requested),
+	ret = memory_write(&ch->vm->mem,
+			   knob_gpa(ch, (u32)i) + offsetof(struct faultbed_knob, requested),
 			   row.requested, sizeof(row.requested));
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	return ret ?: memory_write(&ch->vm->mem, knob_gpa(ch, (u32)i), row.name, sizeof(row.name));

@@ -28,10 +28,16 @@ struct channel_snapshot {
 
 /* Clear the region at gpa and write the host's fields. */
 int channel_init(struct channel *ch, struct vm *vm, gpa_t gpa);
-/* Read all. A kernel that does not publish gives valid = false; a corrupt table too, with one warning. Any thread. */
+/*
+ * Read all. A kernel that does not publish gives valid = false; a corrupt table too,
+ * with one warning. Any thread.
+ */
 void channel_read(const struct channel *ch, struct channel_snapshot *snap);
 void channel_snapshot_free(struct channel_snapshot *snap);
-/* Ask for a knob's value; "" withdraws a request. -ENODEV no channel; -EINVAL name empty, name or value too long or with bytes outside [!-~]; -ENOSPC table full. */
+/*
+ * Ask for a knob's value; "" withdraws a request. -ENODEV no channel; -EINVAL name
+ * empty, name or value too long or with bytes outside [!-~]; -ENOSPC table full.
+ */
 int channel_request_knob(struct channel *ch, const char *name, const char *value);
 /* Forget all requests. */
 void channel_clear_knobs(struct channel *ch);

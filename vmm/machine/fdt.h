@@ -13,7 +13,7 @@ struct fdt_knob {
 };
 
 /* A new blob (g_free()) and its size; NULL, reported, when libfdt fails. */
-void *fdt_build(gpa_t channel, u32 channel_size, u32 layout_version, const struct fdt_knob *knobs, u32 nr_knobs,
-		u32 *size);
+void *fdt_build(gpa_t channel, u32 channel_size, u32 layout_version, const struct fdt_knob *knobs,
+		u32 nr_knobs, u32 *size);
 
 #endif

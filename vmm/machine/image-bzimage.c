@@ -43,7 +43,8 @@ static u32 setup_size(const struct image *img)
 
 bool bzimage_match(const struct image *img)
 {
-	return image_has(img, 0, HDR_MAGIC + 4) && image_le16(img->data + HDR_BOOT_FLAG) == 0xaa55 &&
+	return image_has(img, 0, HDR_MAGIC + 4) &&
+	       image_le16(img->data + HDR_BOOT_FLAG) == 0xaa55 &&
 	       !memcmp(img->data + HDR_MAGIC, "HdrS", 4);
 }
 
@@ -100,8 +101,8 @@ int bzimage_check(const struct image *img, struct boot_result *res)
 	return 0;
 }
 
-int bzimage_load(const struct image *img, struct image_load *load, const u8 **header, u32 *header_len,
-		 gpa_t *initrd_max)
+int bzimage_load(const struct image *img, struct image_load *load, const u8 **header,
+		 u32 *header_len, gpa_t *initrd_max)
 {
 	const u8 *d = img->data;
 	u64 payload = img->file_size - setup_size(img);
@@ -128,7 +129,7 @@ int bzimage_load(const struct image *img, struct image_load *load, const u8 **he
 	load->entry = at + ENTRY_64;
 	load->end = at + need;
 	*initrd_max = image_le32(d + HDR_INITRD_ADDR_MAX);
-	/* The jump over the header tells where it ends; never into the code behind the setup part. */
+	/* The jump over the header tells where it ends. */
 	if (header_end < HDR_END)
 		header_end = HDR_END;
 	*header = d + HDR_START;

@@ -50,7 +50,8 @@ static bool read_header(const struct image *img, struct header *h)
 	return true;
 }
 
-static void read_segment(const struct image *img, const struct header *h, u32 i, struct segment *seg)
+static void read_segment(const struct image *img, const struct header *h, u32 i,
+			 struct segment *seg)
 {
 	const u8 *p = img->data + h->phoff + (u64)i * h->phentsize;
 
@@ -155,7 +156,8 @@ int elf_load(const struct image *img, struct image_load *load)
 		}
 		if (seg.type != PT_LOAD || !seg.mem_size)
 			continue;
-		if (seg.file_size > seg.mem_size || !image_in_file(img, seg.offset, seg.file_size)) {
+		if (seg.file_size > seg.mem_size ||
+		    !image_in_file(img, seg.offset, seg.file_size)) {
 			fb_err("%s: an ELF file cut short or malformed: segment %u has %" PRIu64 " bytes at %" PRIu64 ", the file has %" PRIu64,
 			       img->path, i, seg.file_size, seg.offset, img->file_size);
 			return -ENOEXEC;

@@ -13,7 +13,7 @@
 #define SEARCH_BYTES	8192u		/* section 3.1 */
 #define HEADER_MAGIC	0x1badb002u
 #define HEADER_VIDEO	BIT(2)
-#define HEADER_KNOWN	0x0003u		/* of bits 0-15, which must be understood: page align, memory */
+#define HEADER_KNOWN	0x0003u		/* of bits 0-15, which must be understood */
 #define HEADER_ADDRESS	BIT(16)
 
 /* Information structure (section 3.3): offsets and flags of what is given. */
@@ -199,12 +199,14 @@ static int put_module(struct vm *vm, const struct boot_request *req, gpa_t initr
 	put32(module + 4, initrd + size);
 	put32(module + 8, LAYOUT_MULTIBOOT + AT_MODULE_NAME);
 	ret = memory_write(&vm->mem, LAYOUT_MULTIBOOT + AT_MODULES, module, sizeof(module));
-	ret = ret ?: put_text(vm, LAYOUT_MULTIBOOT + AT_MODULE_NAME, base, AT_MMAP - AT_MODULE_NAME);
+	ret = ret ?: put_text(vm, LAYOUT_MULTIBOOT + AT_MODULE_NAME, base,
+			      AT_MMAP - AT_MODULE_NAME);
 	g_free(base);
 	return ret;
 }
 
-int multiboot_write_info(struct vm *vm, const struct boot_request *req, gpa_t initrd, u64 initrd_size)
+int multiboot_write_info(struct vm *vm, const struct boot_request *req, gpa_t initrd,
+			 u64 initrd_size)
 {
 	gpa_t low_end = req->channel ? req->channel : bootparams_low_end(&vm->mem);
 	u32 flags = INFO_MEM | INFO_CMDLINE | INFO_MMAP | INFO_NAME;

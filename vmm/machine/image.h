@@ -68,9 +68,9 @@ int image_place(const struct image *img, struct image_load *load, gpa_t gpa, u64
 /* image-bzimage.c: -ENOEXEC, reported, if it is one that cannot be booted; fills res->version. */
 bool bzimage_match(const struct image *img);
 int bzimage_check(const struct image *img, struct boot_result *res);
-/* *header and *header_len are for bootparams_write(); initrd_max is the highest address its initrd may use. */
-int bzimage_load(const struct image *img, struct image_load *load, const u8 **header, u32 *header_len,
-		 gpa_t *initrd_max);
+/* *header and *header_len are for bootparams_write(), *initrd_max is the initrd's last address. */
+int bzimage_load(const struct image *img, struct image_load *load, const u8 **header,
+		 u32 *header_len, gpa_t *initrd_max);
 
 /* image-elf.c: an x86 ELF executable of either class. */
 bool elf_match(const struct image *img);
@@ -83,8 +83,9 @@ int elf_load(const struct image *img, struct image_load *load);
 bool multiboot_match(const struct image *img);
 int multiboot_check(const struct image *img);
 int multiboot_load(const struct image *img, struct image_load *load);
-/* Write the information structure, command line ("NAME cmdline") and module list. -errno, reported. */
-int multiboot_write_info(struct vm *vm, const struct boot_request *req, gpa_t initrd, u64 initrd_size);
+/* Write the information structure, command line ("NAME cmdline") and modules. -errno, reported. */
+int multiboot_write_info(struct vm *vm, const struct boot_request *req, gpa_t initrd,
+			 u64 initrd_size);
 
 #define MULTIBOOT_BOOT_MAGIC	0x2badb002u	/* EAX at the entry */
 

@@ -205,8 +205,8 @@ int loader_identify(const char *path, struct boot_result *res)
 }
 
 /* As high as it may go, so that the kernel below has room to unpack. */
-static int load_initrd(const struct vm *vm, const char *path, const struct image_load *load, gpa_t max,
-		       gpa_t *at, u64 *size)
+static int load_initrd(const struct vm *vm, const char *path, const struct image_load *load,
+		       gpa_t max, gpa_t *at, u64 *size)
 {
 	gpa_t top = max < load->limit ? ALIGN_DOWN(max + 1, PAGE_SIZE) : load->limit;
 	int fd, ret;

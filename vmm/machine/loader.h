@@ -28,7 +28,10 @@ struct boot_result {
 	char version[128];	/* kernel's own version string (bzImage), "" if it has none */
 };
 
-/* What kind of image a file is, without loading it. -errno with a message (reported) that says what it looks like and what would be right. */
+/*
+ * What kind of image a file is, without loading it. -errno, reported: what it looks
+ * like instead and what would be right.
+ */
 int loader_identify(const char *path, struct boot_result *res);
 /* Load and set up *state for vCPU 0. -errno, reported with the file's name. */
 int loader_boot(struct vm *vm, const struct boot_request *req, struct x86_state *state, struct boot_result *res);

@@ -49,7 +49,7 @@
 /* Leaf 0x80000007 */
 #define CPUID_EXT7_EDX_INVARIANT_TSC	(1u << 8)
 
-/* Level types: leaves 0xB and 0x1F, and AMD's 0x80000026, which means other things by 2 and above. */
+/* Level types: leaves 0xB and 0x1F; AMD's 0x80000026 means other things by them. */
 #define CPUID_LEVEL_SMT			1u
 #define CPUID_LEVEL_CORE		2u
 #define CPUID_AMD_LEVEL_CORE		1u

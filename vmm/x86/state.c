@@ -75,7 +75,7 @@ void x86_state_reset(struct x86_state *s)
 	s->cr0 = X86_CR0_CD | X86_CR0_NW | X86_CR0_ET;
 	s->pat = PAT_RESET;
 	put_le16(s->fxsave + FX_FCW, 0x0040);
-	s->fxsave[FX_FTW] = 0xff;	/* tags 5555H: eight valid zeroes, in FXSAVE's one-bit form */
+	s->fxsave[FX_FTW] = 0xff;	/* tags 5555H (valid zero), in FXSAVE's one-bit form */
 	put_le32(s->fxsave + FX_MXCSR, 0x1f80);
 	put_le32(s->fxsave + FX_MXCSR_MASK, 0xffff);
 }
