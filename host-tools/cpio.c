@@ -17,7 +17,8 @@ void cpio_begin(struct cpio *c, FILE *f)
 static void put(struct cpio *c, const void *data, size_t len)
 {
 	/* Errors stay in the stream's own flag until cpio_end(). */
-	fwrite(data, 1, len, c->f);
+	if (len)
+		fwrite(data, 1, len, c->f);
 	c->offset += len;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "initramfs.h"
+#include "summary.h"
 
 /* What the VMM needs after its own time limit, to write the last record and leave. */
 #define LEAVE_SLACK_S	60
@@ -222,10 +223,9 @@ void job_vmm_line(struct job *job, u32 i, const char *line)
 		fb_info("cell %u/%u: %s", i + 1, job->cells->len, line);
 		return;
 	}
-	if (g_str_has_prefix(line, error)) {
-		g_free(cell->why);
+	/* The first error is the cause; further ones tell what followed. */
+	if (g_str_has_prefix(line, error) && !cell->why)
 		cell->why = g_strdup(line + strlen(error));
-	}
 	fprintf(stderr, "%s\n", line);
 }
 
@@ -245,6 +245,17 @@ void job_cell_done(struct job *job, u32 i, bool signaled, int status)
 		cell->status = STATUS_INTERNAL;
 		if (!cell->why)
 			cell->why = g_strdup_printf("the VMM left with status %d", status);
+	}
+}
+
+void job_cell_ended(struct cell *cell)
+{
+	const char *why = summary_string(cell->end, "why", "");
+
+	/* The VMM's own account is better than the last line it happened to write. */
+	if (*why && cell->status != STATUS_DONE) {
+		g_free(cell->why);
+		cell->why = g_strdup(why);
 	}
 }
 

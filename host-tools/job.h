@@ -61,8 +61,10 @@ s64 job_cell_limit_us(const struct cell *cell);
  * number, all else as it is, and the last error is kept as the cell's `why`.
  */
 void job_vmm_line(struct job *job, u32 cell, const char *line);
-/* A cell is over: what records and exit status say of it. */
+/* A cell's VMM is gone, with this exit status or by this signal. */
 void job_cell_done(struct job *job, u32 cell, bool signaled, int status);
+/* What the cell's last record says of its end, once records have been read. */
+void job_cell_ended(struct cell *cell);
 /* The exit status of the whole. */
 int job_status(const struct job *job);
 

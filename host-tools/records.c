@@ -38,6 +38,7 @@ static bool take_record(struct job *job, JsonObject *o)
 	} else if (!strcmp(kind, "end")) {
 		g_clear_pointer(&cell->end, json_object_unref);
 		cell->end = json_object_ref(o);
+		job_cell_ended(cell);
 	} else {
 		return false;
 	}
