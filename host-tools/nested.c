@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -21,6 +22,10 @@
 #define BOOT_LIMIT_US		(180 * G_USEC_PER_SEC)
 /* Emulation slows all but the guest's own clock, so a cell gets this many times its limit. */
 #define CELL_SLACK		2
+/* QEMU takes an initrd of less than 2 GiB, and what is in it is unpacked into RAM besides. */
+#define IMAGE_MAX_MIB		1024
+/* Files of the host lie under this in the appliance, at the paths that they have here. */
+#define FILES			"/job/files"
 /* The last lines of the appliance's console, for a death that is its own. */
 #define TAIL_LINES		40
 
@@ -66,14 +71,31 @@ static void add_traces(struct cpio *c, const struct cell *cell, GHashTable *ther
 	}
 }
 
-/* Where a file of the host lies in the appliance; each is carried once. */
+/* Rounded up; 0 if there is no such file. */
+static u64 file_mib(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : DIV_ROUND_UP((u64)st.st_size, MIB);
+}
+
+/* Where a file of the host lies in the appliance; each is carried once. NULL (reported) if it cannot be. */
 static const char *add_image(struct cpio *c, const char *from, GHashTable *images)
 {
 	char *path = g_hash_table_lookup(images, from);
+	g_autofree char *full = NULL;
+	u64 mib;
 
 	if (path)
 		return path;
-	path = g_strdup_printf("/job/image-%u", g_hash_table_size(images));
+	mib = file_mib(from);
+	if (mib > IMAGE_MAX_MIB) {
+		fb_err("%s: %" G_GUINT64_FORMAT " MiB; the nested appliance carries files of up to %u MiB", from, mib,
+		       IMAGE_MAX_MIB);
+		return NULL;
+	}
+	full = absolute(from);
+	path = g_strconcat(FILES, full, NULL);
 	if (cpio_add_file(c, path, from, 0644)) {
 		fb_err("%s: cannot be read", from);
 		g_free(path);
@@ -106,7 +128,7 @@ static int write_job(struct appliance *a, FILE *f)
 		const char *initrd = add_image(&c, cell->initrd, images);
 
 		if (!kernel || !initrd) {
-			err = -EIO;
+			err = -EINVAL;
 			break;
 		}
 		add_traces(&c, cell, there);
@@ -122,6 +144,14 @@ static int write_job(struct appliance *a, FILE *f)
 	return cpio_end(&c) ? -EIO : err;
 }
 
+/* Names of files as their owner knows them, in what the VMM says. */
+static char *host_names(const char *line)
+{
+	g_auto(GStrv) parts = g_strsplit(line, FILES "/", -1);
+
+	return g_strjoinv("/", parts);
+}
+
 /* The appliance's own initramfs with the job behind it. */
 static int write_initrd(struct appliance *a, const char *path)
 {
@@ -130,7 +160,7 @@ static int write_initrd(struct appliance *a, const char *path)
 	g_autoptr(GMappedFile) map = g_mapped_file_new(base, FALSE, &err);
 	FILE *f;
 	size_t len;
-	int ret;
+	int ret, closed;
 
 	if (!map) {
 		fb_err("%s (make appliance builds it)", err->message);
@@ -146,18 +176,14 @@ static int write_initrd(struct appliance *a, const char *path)
 	/* The kernel looks for the next archive at a multiple of 4. */
 	fwrite("\0\0\0", 1, (4 - len % 4) % 4, f);
 	ret = write_job(a, f);
-	if (fclose(f) || ret) {
+	closed = fclose(f);
+	if (ret == -EINVAL)
+		return STATUS_BAD_INPUT;
+	if (closed || ret) {
 		fb_err("%s: the appliance's initramfs could not be written", path);
 		return STATUS_INTERNAL;
 	}
 	return STATUS_DONE;
-}
-
-static u64 file_mib(const char *path)
-{
-	g_autoptr(GMappedFile) map = g_mapped_file_new(path, FALSE, NULL);
-
-	return map ? g_mapped_file_get_length(map) / MIB + 1 : 0;
 }
 
 static u64 appliance_mib(const struct appliance *a, const char *initrd)
@@ -246,7 +272,9 @@ static void on_console_line(void *ctx, const char *line)
 	}
 	if (a->in_cell && (a->job->console || g_str_has_prefix(line, "progress: ") ||
 			   g_str_has_prefix(line, "error: ") || g_str_has_prefix(line, "warning: "))) {
-		job_vmm_line(a->job, a->cell, line);
+		g_autofree char *said = host_names(line);
+
+		job_vmm_line(a->job, a->cell, said);
 		return;
 	}
 	g_queue_push_tail(&a->tail, g_strdup(line));
