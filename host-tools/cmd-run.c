@@ -32,6 +32,14 @@ static bool probe_kvm(char **says)
 	return g_spawn_check_wait_status(status, NULL);
 }
 
+/* The sentence behind "kvm: no: ". */
+static const char *probe_reason(const char *says)
+{
+	static const char no[] = "kvm: no: ";
+
+	return g_str_has_prefix(says, no) ? says + strlen(no) : says;
+}
+
 /* Nested needs QEMU, and a kernel to carry the VMM. */
 static int prepare_nested(struct job *job, const struct run_options *opt)
 {
@@ -82,12 +90,13 @@ static int choose_engine(struct job *job, const struct run_options *opt)
 	}
 	kvm = probe_kvm(&says);
 	if (want == ENGINE_KVM && !kvm) {
-		fb_err("engine = kvm: %s; engine = nested runs the same VMM without it", says);
+		fb_err("engine = kvm: %s; engine = nested runs the same VMM without it",
+		       probe_reason(says));
 		return STATUS_HOST;
 	}
 	job->engine = want == ENGINE_AUTO ? kvm ? ENGINE_KVM : ENGINE_NESTED : want;
 	if (want == ENGINE_AUTO)
-		job->engine_why = g_strdup_printf("auto, %s", says);
+		job->engine_why = g_strdup_printf("auto: %s", kvm ? says : probe_reason(says));
 	else
 		job->engine_why = g_strdup_printf("asked for by %s",
 						  scenario_origin(job->scenario, "vm", "engine"));

@@ -56,7 +56,7 @@ static char *rate_tags(JsonObject *rate)
 	for (u32 i = 0; i < nr_trust; i++)
 		nested |= g_str_has_prefix(json_array_get_string_element(trust, i), "nested");
 	return g_strdup_printf("%s%s%s", nested ? " [nested]" : nr_trust ? " [trust!]" : "",
-			       remarks && json_array_get_length(remarks) ? " [rounds!]" : "",
+			       remarks && json_array_get_length(remarks) ? " [!]" : "",
 			       strcmp(summary_string(rate, "time", "host"), "virtual") ? "" : " [virtual time]");
 }
 
@@ -294,7 +294,7 @@ static void show_remarks(FILE *to, JsonObject *cell, JsonObject *summary)
 	g_autoptr(GList) names = json_object_get_members(rates);
 
 	if (names)
-		show_strings(to, "[rounds!] rates are", summary_array(summary_object(rates, names->data), "remarks"));
+		show_strings(to, "[!] rates are", summary_array(summary_object(rates, names->data), "remarks"));
 	show_strings(to, "trust", summary_array(summary_object(cell, "vm"), "trust"));
 	show_strings(to, "warning", summary_array(summary, "warnings"));
 	show_strings(to, "console", summary_array(summary_object(cell, "end"), "marked"));
