@@ -553,7 +553,7 @@ static enum status session_status(struct session *ss, char **why)
 		return status_of_exit(ss, why);
 	case VM_STOP_SHUTDOWN:
 		*why = g_strdup(panic ? "the guest kernel panicked" :
-				"the guest shut down by triple fault or reset");
+				"the guest shut down: triple fault, reset, or an instruction that cannot be run");
 		return STATUS_GUEST_DIED;
 	case VM_STOP_PANIC:
 		*why = g_strdup("the guest kernel panicked");

@@ -157,6 +157,9 @@ static void kvm_exit_msr(struct vcpu *vcpu, struct kvm_run *run, bool write)
 
 static enum run_exit kvm_exit_failure(struct vcpu *vcpu, const struct kvm_run *run)
 {
+	/* Not ours and not the host's: a guest can jump anywhere, and this is how it ends. */
+	bool emulation = run->exit_reason == KVM_EXIT_INTERNAL_ERROR &&
+			 run->internal.suberror == KVM_INTERNAL_ERROR_EMULATION;
 	struct x86_state *s = g_new0(struct x86_state, 1);
 	u32 i;
 
@@ -164,7 +167,8 @@ static enum run_exit kvm_exit_failure(struct vcpu *vcpu, const struct kvm_run *r
 		fb_err("kvm: vCPU %u: the CPU refused guest state (reason 0x%llx)", vcpu->id,
 		       (unsigned long long)run->fail_entry.hardware_entry_failure_reason);
 	} else if (run->exit_reason == KVM_EXIT_INTERNAL_ERROR) {
-		fb_err("kvm: vCPU %u: KVM internal error, suberror %u", vcpu->id, run->internal.suberror);
+		fb_err("kvm: vCPU %u: KVM internal error, suberror %u%s", vcpu->id, run->internal.suberror,
+		       emulation ? ": the guest executes what KVM cannot (code in device memory, for one)" : "");
 		for (i = 0; i < run->internal.ndata && i < 4; i++)
 			fb_err("kvm:   data[%u] = 0x%llx", i, (unsigned long long)run->internal.data[i]);
 	} else {
@@ -175,7 +179,7 @@ static enum run_exit kvm_exit_failure(struct vcpu *vcpu, const struct kvm_run *r
 		       (unsigned long long)s->rip, (unsigned long long)s->cs.base, (unsigned long long)s->cr0,
 		       (unsigned long long)s->cr3, (unsigned long long)s->rflags);
 	g_free(s);
-	return RUN_ERROR;
+	return emulation ? RUN_SHUTDOWN : RUN_ERROR;
 }
 
 /*
