@@ -530,15 +530,16 @@ static enum status status_of_exit(struct session *ss, char **why)
 	int code = ss->vm->exit_code;
 
 	if (ss->state == SESSION_QUITTING || !ss->spoke) {
-		if (!ss->spoke && code) {
-			*why = g_strdup_printf("the guest left with status %d", code << 1 | 1);
+		/* Value 0 of the test device, and so status 1, is how a bare-metal guest says that all is well. */
+		if (!ss->spoke && code != 1) {
+			*why = g_strdup_printf("the guest left with status %d", code);
 			return STATUS_COMMAND_FAILED;
 		}
 		if (ss->failed)
 			*why = g_strdup(ss->why ? ss->why : "");
 		return ss->failed ? STATUS_COMMAND_FAILED : STATUS_DONE;
 	}
-	*why = g_strdup_printf("the guest left by the test device (value %d) before its command had ended", code);
+	*why = g_strdup_printf("the guest left by the test device (value %d) before its command had ended", code >> 1);
 	return STATUS_GUEST_DIED;
 }
 
