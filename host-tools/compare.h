@@ -16,8 +16,9 @@ enum compare_status {
 };
 
 /*
- * Scenario keys that differ between two results, "key: a | b" each; those that one
- * compares on purpose (which kernel, which initramfs) are left out.
+ * Scenario keys that differ between two results, "key: a | b" each. Left out are
+ * those that one compares on purpose (kernel, initramfs) and those that move no
+ * mean (how many repeats, seed, time limits).
  */
 GPtrArray *compare_scenarios(JsonObject *a, JsonObject *b);
 

@@ -234,6 +234,10 @@ void job_cell_done(struct job *job, u32 i, bool signaled, int status)
 	struct cell *cell = job->cells->pdata[i];
 
 	cell->tried = true;
+	if (signaled && job->signals.count) {
+		cell->status = STATUS_INTERRUPTED;
+		return;
+	}
 	if (signaled) {
 		g_free(cell->why);
 		cell->why = g_strdup_printf("the VMM was ended by signal %d", status);

@@ -52,15 +52,16 @@ static JsonObject *set_json(char **set)
 	return o;
 }
 
-static JsonObject *cell_json(const struct cell *cell)
+static JsonObject *cell_json(const struct job *job, const struct cell *cell)
 {
+	int not_run = job->signals.count ? STATUS_INTERRUPTED : STATUS_INTERNAL;
 	JsonObject *o = json_object_new();
 
 	json_object_set_string_member(o, "name", cell->name);
 	json_object_set_object_member(o, "set", set_json(cell->set));
 	json_object_set_boolean_member(o, "run", cell->tried);
-	json_object_set_int_member(o, "status", cell->status);
-	json_object_set_string_member(o, "why", cell->why ? cell->why : "");
+	json_object_set_int_member(o, "status", cell->tried ? cell->status : not_run);
+	json_object_set_string_member(o, "why", !cell->tried ? "not run" : cell->why ? cell->why : "");
 	if (cell->vm)
 		json_object_set_object_member(o, "vm", json_object_ref(cell->vm));
 	else
@@ -145,7 +146,7 @@ JsonNode *result_build(const struct job *job, int argc, char **argv)
 		const struct cell *cell = job->cells->pdata[i];
 
 		complete &= cell->tried && json_array_get_length(cell->repeats) == cell->scenario->repeat;
-		json_array_add_object_element(cells, cell_json(cell));
+		json_array_add_object_element(cells, cell_json(job, cell));
 	}
 	json_object_set_string_member(o, "schema", RESULT_SCHEMA);
 	json_object_set_string_member(o, "question", job->scenario->question);
