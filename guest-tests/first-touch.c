@@ -16,9 +16,13 @@
  *            in place: no fault of the guest at all, only second-level faults
  *            on pages whose mapping the host dropped (ept.refault).
  *
- * The measured region is the first touches, or with --retouch those. Linux gives
- * out memory that it freed lately first, so that much is mapped and held
- * beforehand (--skip) to get to memory which the guest never touched.
+ * The measured region is the first touches, or with --retouch those.
+ *
+ * Linux gives out memory that it freed lately first. So memory is mapped, touched
+ * and held beforehand, at most --skip of it, until touches stand out from those of
+ * recycled pages: then the guest has got to memory that it never touched. Some of
+ * what follows can still be recycled, so the second level's part is taken from
+ * the touches that are slower than nearly all of `again`, where there are enough.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -37,6 +41,12 @@
 
 /* The two clocks are compared over at least this. */
 #define CALIBRATE_NS	20000000ull
+/* Skipping goes by chunks of pages: enough for a median, few enough if each costs an injected delay. */
+#define CHUNK_PAGES	64u
+/* A touch this many times slower than the median recycled one had more to do. */
+#define STANDS_OUT	3u
+/* Fewer slow touches than this part of all are noise. */
+#define SLOW_PART	20u
 
 struct bench {
 	size_t bytes, skip;
@@ -44,6 +54,7 @@ struct bench {
 	u32 retouch;
 	u64 gap_ns;		/* between two retouch passes */
 	size_t pages;
+	size_t skipped;		/* pages */
 	struct roi roi;
 	struct hist first, again, retouched;	/* TSC ticks, ns once converted */
 };
@@ -60,9 +71,9 @@ static char *map_pages(size_t bytes)
 }
 
 /* One write to each page, timed. */
-static void touch_pages(const struct bench *b, char *p, struct hist *h)
+static void touch_pages(char *p, size_t pages, struct hist *h)
 {
-	for (size_t i = 0; i < b->pages; i++) {
+	for (size_t i = 0; i < pages; i++) {
 		u64 begin = tsc_read();
 
 		*(volatile char *)(p + i * PAGE_BYTES) = 1;
@@ -82,16 +93,48 @@ static u64 memory_available(void)
 	return p ? strtoull(p + strlen("MemAvailable:"), NULL, 10) << 10 : UINT64_MAX;
 }
 
-/* Use up what the kernel freed lately; it stays mapped to the end. */
-static void skip_recycled(const struct bench *b)
+/* Median time of touching recycled pages: touched, given back, touched again. In TSC ticks. */
+static u64 recycled_ticks(void)
 {
+	char *p = map_pages(CHUNK_PAGES * PAGE_BYTES);
+	struct hist h;
+	u64 median;
+
+	hist_init(&h, CHUNK_PAGES);
+	touch_pages(p, CHUNK_PAGES, &h);
+	if (madvise(p, CHUNK_PAGES * PAGE_BYTES, MADV_DONTNEED))
+		die_errno(EXIT_MISMATCH, "madvise");
+	h.nr = 0;
+	touch_pages(p, CHUNK_PAGES, &h);
+	hist_sort(&h);
+	median = hist_quantile(&h, 0.5);
+	hist_free(&h);
+	munmap(p, CHUNK_PAGES * PAGE_BYTES);
+	return median;
+}
+
+/* Use up what the kernel freed lately; it stays mapped to the end. */
+static void skip_recycled(struct bench *b)
+{
+	size_t chunk = CHUNK_PAGES * PAGE_BYTES;
+	u64 limit = STANDS_OUT * recycled_ticks();
+	struct hist h;
+	u32 fresh = 0;
 	char *p;
 
-	if (!b->skip)
+	if (b->skip < chunk)
 		return;
 	p = map_pages(b->skip);
-	for (size_t i = 0; i < b->skip; i += PAGE_BYTES)
-		*(volatile char *)(p + i) = 1;
+	hist_init(&h, CHUNK_PAGES);
+	for (size_t at = 0; at + chunk <= b->skip && fresh < 2; at += chunk) {
+		h.nr = 0;
+		touch_pages(p + at, CHUNK_PAGES, &h);
+		hist_sort(&h);
+		/* Nine in ten stand out, twice in a row. */
+		fresh = hist_quantile(&h, 0.1) > limit ? fresh + 1 : 0;
+		b->skipped += CHUNK_PAGES;
+	}
+	hist_free(&h);
 }
 
 static void convert(struct hist *h, double ns_per_tick)
@@ -111,7 +154,7 @@ static void run(struct bench *b)
 	begin = tsc_mark();
 	if (!b->retouch)
 		roi_begin(&b->roi);
-	touch_pages(b, p, &b->first);
+	touch_pages(p, b->pages, &b->first);
 	if (!b->retouch)
 		roi_end(&b->roi);
 	if (b->retouch)
@@ -119,13 +162,13 @@ static void run(struct bench *b)
 	for (u32 i = 0; i < b->retouch; i++) {
 		if (b->gap_ns)
 			sleep_until(clock_ns() + b->gap_ns);
-		touch_pages(b, p, &b->retouched);
+		touch_pages(p, b->pages, &b->retouched);
 	}
 	if (b->retouch)
 		roi_end(&b->roi);
 	if (madvise(p, b->bytes, MADV_DONTNEED))
 		die_errno(EXIT_MISMATCH, "madvise");
-	touch_pages(b, p, &b->again);
+	touch_pages(p, b->pages, &b->again);
 	if (clock_ns() < begin.ns + CALIBRATE_NS)
 		sleep_until(begin.ns + CALIBRATE_NS);
 	end = tsc_mark();
@@ -137,12 +180,33 @@ static void run(struct bench *b)
 	convert(&b->retouched, ns_per_tick);
 }
 
+/*
+ * The second level's part of a first touch: of the touches slower than 99 in 100
+ * of `again`, the median, less the median of `again`. `slow` is how many there were;
+ * where they are too few to tell from noise, the difference of all medians. Both sorted.
+ */
+static s64 second_level(const struct bench *b, size_t *slow)
+{
+	const struct hist *f = &b->first;
+	u64 base = hist_quantile(&b->again, 0.5), limit = hist_quantile(&b->again, 0.99);
+	size_t i = f->nr;
+
+	while (i > 0 && f->value[i - 1] > limit)
+		i--;
+	*slow = f->nr - i;
+	if (*slow < f->nr / SLOW_PART || !*slow)
+		return (s64)hist_quantile(f, 0.5) - (s64)base;
+	return (s64)f->value[i + (*slow - 1) / 2] - (s64)base;
+}
+
 static void report(struct bench *b)
 {
-	s64 second_level;
+	size_t slow;
+	s64 part;
 
 	roi_send_counters(&b->roi);
 	roi_report(&b->roi, "pages", b->pages, "pages");
+	roi_report(&b->roi, "skipped", b->skipped, "pages");
 	hist_report(&b->first, &b->roi, "first_touch_ns", "ns");
 	hist_report_log2(&b->first, &b->roi, "first_touch_ns");
 	hist_report(&b->again, &b->roi, "again_ns", "ns");
@@ -150,11 +214,12 @@ static void report(struct bench *b)
 		hist_report(&b->retouched, &b->roi, "retouch_ns", "ns");
 		hist_report_log2(&b->retouched, &b->roi, "retouch_ns");
 	}
-	second_level = (s64)hist_quantile(&b->first, 0.5) - (s64)hist_quantile(&b->again, 0.5);
-	roi_report_f(&b->roi, "second_level_ns", (double)second_level, "ns");
-	printf("first-touch: pages=%zu first_median=%lluns again_median=%lluns difference=%lldns",
-	       b->pages, (unsigned long long)hist_quantile(&b->first, 0.5),
-	       (unsigned long long)hist_quantile(&b->again, 0.5), (long long)second_level);
+	part = second_level(b, &slow);
+	roi_report(&b->roi, "first_touch_slow", slow, "pages");
+	roi_report_f(&b->roi, "second_level_ns", (double)part, "ns");
+	printf("first-touch: pages=%zu slow=%zu first_median=%lluns again_median=%lluns second_level=%lldns",
+	       b->pages, slow, (unsigned long long)hist_quantile(&b->first, 0.5),
+	       (unsigned long long)hist_quantile(&b->again, 0.5), (long long)part);
 	if (b->retouch)
 		printf(" retouch_median=%lluns retouch_p99=%lluns", (unsigned long long)hist_quantile(&b->retouched, 0.5),
 		       (unsigned long long)hist_quantile(&b->retouched, 0.99));
@@ -169,7 +234,7 @@ static void usage(int status)
 		"usage: first-touch [--size BYTES] [--skip BYTES] [--cpu N] [--retouch N] [--gap TIME]\n"
 		"Times one write to each page of fresh memory.\n"
 		"  --size BYTES   memory to touch (16MiB)\n"
-		"  --skip BYTES   memory to map and hold first, so that recycled pages are used up (8MiB)\n"
+		"  --skip BYTES   memory to use up first, at most, to get to pages never touched (64MiB, or a quarter of what is free)\n"
 		"  --cpu N        run there; memory comes from its node (0)\n"
 		"  --retouch N    then touch the same pages N times more; the marks are around these\n"
 		"  --gap TIME     sleep before each of them\n");
@@ -212,11 +277,13 @@ static void parse_args(struct bench *b, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct bench b = { .bytes = 16u << 20, .skip = 8u << 20 };
+	struct bench b = { .bytes = 16u << 20, .skip = SIZE_MAX };
 	u64 available = memory_available();
 	int ret;
 
 	parse_args(&b, argc, argv);
+	if (b.skip == SIZE_MAX)
+		b.skip = available / 4 < 64u << 20 ? available / 4 & ~(u64)(PAGE_BYTES - 1) : 64u << 20;
 	if (b.bytes > available || b.skip > available - b.bytes)
 		die(EXIT_USAGE, "%zu MiB and %zu MiB to skip do not fit the %llu MiB that are available", b.bytes >> 20,
 		    b.skip >> 20, (unsigned long long)available >> 20);
