@@ -140,7 +140,7 @@ static void test_streams(void)
 				same += alone[i] == ns;
 			if (run) {	/* others draw in between */
 				other[i] = inject_delay(&inj, INJECT_ipi, 1, &ev);
-				inject_delay(&inj, INJECT_timer, 2, &ev);
+				g_assert_cmpuint(inject_delay(&inj, INJECT_timer, 2, &ev), !=, ns);
 				g_assert_cmpuint(other[i], !=, ns);
 			}
 		}

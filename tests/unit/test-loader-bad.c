@@ -76,6 +76,7 @@ static void bad_elf_entry(struct file *f, u8 *img) { bad_elf(f, img, EHDR(e_entr
 static void bad_elf_paddr(struct file *f, u8 *img) { bad_elf(f, img, PHDR(p_paddr), UINT64_MAX - 0x800, 8); }
 static void bad_elf_low(struct file *f, u8 *img) { bad_elf(f, img, PHDR(p_paddr), LAYOUT_BOOT_PARAMS, 8); }
 static void bad_elf_memsz(struct file *f, u8 *img) { bad_elf(f, img, PHDR(p_memsz), UINT64_MAX - 0x800, 8); }
+static void bad_elf_shrunk(struct file *f, u8 *img) { bad_elf(f, img, PHDR(p_memsz), 0x10, 8); }
 static void bad_elf_filesz(struct file *f, u8 *img) { bad_elf(f, img, PHDR(p_filesz), 0x100000, 8); }
 static void bad_elf_offset(struct file *f, u8 *img) { bad_elf(f, img, PHDR(p_offset), UINT64_MAX - 0x800, 8); }
 static void bad_elf_interp(struct file *f, u8 *img) { bad_elf(f, img, PHDR(p_type), PT_INTERP, 4); }
@@ -132,6 +133,7 @@ static const struct bad bad[] = {
 	{ "elf-paddr", "*error: *room*", -EFBIG, bad_elf_paddr },
 	{ "elf-low", "*error: *room*", -EFBIG, bad_elf_low },
 	{ "elf-memsz", "*error: *room*", -EFBIG, bad_elf_memsz },
+	{ "elf-shrunk", "*error: *segment 0*", -ENOEXEC, bad_elf_shrunk },
 	{ "elf-filesz", "*error: *segment 0*", -ENOEXEC, bad_elf_filesz },
 	{ "elf-offset", "*error: *segment 0*", -ENOEXEC, bad_elf_offset },
 	{ "elf-interp", "*error: *program*", -ENOEXEC, bad_elf_interp },

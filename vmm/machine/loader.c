@@ -94,6 +94,7 @@ int image_place(const struct image *img, struct image_load *load, gpa_t gpa, u64
 {
 	int ret;
 
+	fb_assert(file_size <= mem_size);
 	if (gpa < LAYOUT_KERNEL || gpa > load->limit || mem_size > load->limit - gpa) {
 		fb_err("%s: wants %" PRIu64 " bytes at %#" PRIx64 ", but this guest has room for a kernel from %#llx to %#" PRIx64 " only",
 		       img->path, mem_size, gpa, LAYOUT_KERNEL, load->limit);
