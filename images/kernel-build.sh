@@ -151,7 +151,8 @@ key=$({
 	echo "$source_id"
 	echo "$compiler"
 	echo "$linker"
-	sha256sum <"$fragment"
+	# Not its comments.
+	grep -E '^(# )?CONFIG_' "$fragment" | sha256sum
 	[ -z "$base_config" ] || sha256sum <"$base_config"
 	for p in ${patches[@]+"${patches[@]}"}; do sha256sum <"$p"; done
 	echo "$patch_id"
