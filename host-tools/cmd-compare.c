@@ -28,16 +28,20 @@ int cmd_compare(int argc, char **argv)
 {
 	gboolean anyway = FALSE, all = FALSE;
 	g_auto(GStrv) files = NULL;
-	const GOptionEntry entries[] = {
-		{ "anyway", 0, 0, G_OPTION_ARG_NONE, &anyway, "compare results of scenarios that differ", NULL },
-		{ "all", 'a', 0, G_OPTION_ARG_NONE, &all, "counters of second sources and of the engine too", NULL },
-		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &files, NULL, "A.json B.json" },
-		{ 0 }
-	};
-	g_autoptr(GOptionContext) context = g_option_context_new("- what changed between two results");
+	const GOptionEntry entries[] = { { "anyway", 0, 0, G_OPTION_ARG_NONE, &anyway,
+					   "compare results of scenarios that differ", NULL },
+					 { "all", 'a', 0, G_OPTION_ARG_NONE, &all,
+					   "counters of second sources and of the engine too",
+					   NULL },
+					 { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY,
+					   &files, NULL, "A.json B.json" },
+					 { 0 } };
+	g_autoptr(GOptionContext) context =
+		g_option_context_new("- what changed between two results");
 	g_autoptr(GError) err = NULL;
 
-	g_option_context_set_summary(context,
+	g_option_context_set_summary(
+		context,
 		"Means, difference, percent and the 95% interval (Welch) of each figure, and a verdict.\n"
 		"Exit status: 0 compared, with a verdict on performance; 1 compared, but no such verdict\n"
 		"can be given (an emulated clock, too few repeats or rounds); 2 bad input, or results of\n"

@@ -71,11 +71,12 @@ static bool check_kvm(void)
 		item(NOTE, "/dev/kvm", "not there",
 		     "a host with VT-x or AMD-V and kvm_intel or kvm_amd loaded; in a VM, nested virtualisation; in a container, --device /dev/kvm. engine = nested does without");
 	else if (access("/dev/kvm", R_OK | W_OK))
-		item(NOTE, "/dev/kvm", g_strerror(errno), "add the user to the group kvm, or run as root");
+		item(NOTE, "/dev/kvm", g_strerror(errno),
+		     "add the user to the group kvm, or run as root");
 	else
 		item(GOOD, "/dev/kvm", "there", NULL);
-	if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL, &status,
-			  &err)) {
+	if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out,
+			  NULL, &status, &err)) {
 		item(BAD, "faultbed-vmm", err->message, "make");
 		return false;
 	}
@@ -107,7 +108,8 @@ static void check_userfaultfd(void)
 		return;
 	}
 	if (errno == ENOSYS)
-		item(NOTE, "userfaultfd", "not in this kernel", "a kernel with CONFIG_USERFAULTFD, for inject.ept.*");
+		item(NOTE, "userfaultfd", "not in this kernel",
+		     "a kernel with CONFIG_USERFAULTFD, for inject.ept.*");
 	else if (!access("/dev/userfaultfd", R_OK | W_OK))
 		item(GOOD, "userfaultfd", "by /dev/userfaultfd", NULL);
 	else
@@ -123,11 +125,13 @@ static bool check_qemu(void)
 
 	printf("\nThe nested engine\n");
 	if (!qemu) {
-		item(NOTE, "qemu-system-x86_64", "not installed", "make deps (package qemu-system-x86)");
+		item(NOTE, "qemu-system-x86_64", "not installed",
+		     "make deps (package qemu-system-x86)");
 		return false;
 	}
 
-	const char *const argv[] = { qemu, "--version", NULL }, *const help[] = { qemu, "-cpu", "help", NULL };
+	const char *const argv[] = { qemu, "--version", NULL }, *const help[] = { qemu, "-cpu",
+										  "help", NULL };
 	const char *at;
 
 	version = front_output_of(argv);
@@ -170,13 +174,14 @@ static u64 meminfo_mib(const char *key)
 static bool check_resources(void)
 {
 	u64 free_mib = meminfo_mib("MemAvailable:"), total = meminfo_mib("MemTotal:");
-	g_autofree char *memory = g_strdup_printf("%" G_GUINT64_FORMAT " MiB free of %" G_GUINT64_FORMAT, free_mib,
-						  total);
+	g_autofree char *memory = g_strdup_printf(
+		"%" G_GUINT64_FORMAT " MiB free of %" G_GUINT64_FORMAT, free_mib, total);
 	g_autofree char *cpus = g_strdup_printf("%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	bool enough = free_mib >= MEMORY_MIN_MIB;
 
 	printf("\nThis machine\n");
-	item(enough ? GOOD : BAD, "memory", memory, "1792 MiB free, for a guest of 1 GiB in the nested appliance");
+	item(enough ? GOOD : BAD, "memory", memory,
+	     "1792 MiB free, for a guest of 1 GiB in the nested appliance");
 	item(GOOD, "CPUs", cpus, NULL);
 	return enough;
 }
@@ -188,26 +193,30 @@ static void check_settings(void)
 		const char *name, *path, *best, *fix;
 		bool choice;
 	} settings[] = {
-		{ "cpufreq governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance",
-		  "cpupower frequency-set -g performance, for steady figures", false },
-		{ "transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled", "madvise",
-		  "the VMM backs guest RAM with 4 KiB pages whatever this says", true },
-		{ "KSM", "/sys/kernel/mm/ksm/run", "0", "echo 0 > /sys/kernel/mm/ksm/run: merging adds faults", false },
+		{ "cpufreq governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+		  "performance", "cpupower frequency-set -g performance, for steady figures",
+		  false },
+		{ "transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled",
+		  "madvise", "the VMM backs guest RAM with 4 KiB pages whatever this says", true },
+		{ "KSM", "/sys/kernel/mm/ksm/run", "0",
+		  "echo 0 > /sys/kernel/mm/ksm/run: merging adds faults", false },
 		{ "NUMA balancing", "/proc/sys/kernel/numa_balancing", "0",
 		  "sysctl kernel.numa_balancing=0: it unmaps guest pages to sample them", false },
 		{ "SMT", "/sys/devices/system/cpu/smt/control", NULL, NULL, false },
-		{ "clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc",
-		  "another clock makes each reading of the time slow", false },
-		{ "kvm halt_poll_ns", "/sys/module/kvm/parameters/halt_poll_ns", NULL, NULL, false },
+		{ "clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		  "tsc", "another clock makes each reading of the time slow", false },
+		{ "kvm halt_poll_ns", "/sys/module/kvm/parameters/halt_poll_ns", NULL, NULL,
+		  false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
-		g_autofree char *value = settings[i].choice ? chosen(settings[i].path) : first_line(settings[i].path);
+		g_autofree char *value = settings[i].choice ? chosen(settings[i].path)
+							    : first_line(settings[i].path);
 
 		if (!*value)
 			continue;
-		item(!settings[i].best || !strcmp(value, settings[i].best) ? GOOD : NOTE, settings[i].name, value,
-		     settings[i].fix);
+		item(!settings[i].best || !strcmp(value, settings[i].best) ? GOOD : NOTE,
+		     settings[i].name, value, settings[i].fix);
 	}
 }
 
@@ -216,14 +225,17 @@ static void check_tools(void)
 	static const struct {
 		const char *name, *what;
 	} tools[] = {
-		{ "gcc", "to build" }, { "cpio", "to build the initramfs" }, { "busybox", "the guest's shell" },
+		{ "gcc", "to build" },
+		{ "cpio", "to build the initramfs" },
+		{ "busybox", "the guest's shell" },
 		{ "iasl", "to check the ACPI tables (make check)" },
 	};
 
 	printf("\nTools\n");
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
 		g_autofree char *path = g_find_program_in_path(tools[i].name);
-		g_autofree char *missing = g_strdup_printf("not installed; needed %s", tools[i].what);
+		g_autofree char *missing =
+			g_strdup_printf("not installed; needed %s", tools[i].what);
 
 		item(path ? GOOD : NOTE, tools[i].name, path ? path : missing, "make deps");
 	}
@@ -235,9 +247,11 @@ int cmd_doctor(int argc, char **argv)
 	g_autoptr(GError) err = NULL;
 	bool kvm, nested, images, memory;
 
-	g_option_context_set_summary(context, "Exit status: 0 scenarios can run here, by kvm or nested; 3 they cannot.");
+	g_option_context_set_summary(
+		context, "Exit status: 0 scenarios can run here, by kvm or nested; 3 they cannot.");
 	if (!g_option_context_parse(context, &argc, &argv, &err) || argc > 1) {
-		fb_err("%s (faultbed doctor --help)", err ? err->message : "faultbed doctor takes no argument");
+		fb_err("%s (faultbed doctor --help)",
+		       err ? err->message : "faultbed doctor takes no argument");
 		return STATUS_BAD_INPUT;
 	}
 	kvm = check_kvm();

@@ -72,10 +72,9 @@ static char *default_folder(void)
 int cmd_list(int argc, char **argv)
 {
 	g_auto(GStrv) folders = NULL;
-	const GOptionEntry entries[] = {
-		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &folders, NULL, "[FOLDER]..." },
-		{ 0 }
-	};
+	const GOptionEntry entries[] = { { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY,
+					   &folders, NULL, "[FOLDER]..." },
+					 { 0 } };
 	g_autoptr(GOptionContext) context = g_option_context_new("- scenarios and what each asks");
 	g_autoptr(GError) err = NULL;
 	g_autofree char *folder = default_folder();

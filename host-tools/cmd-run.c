@@ -23,8 +23,8 @@ static bool probe_kvm(char **says)
 	g_autoptr(GError) err = NULL;
 	int status = 0;
 
-	if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, says, NULL,
-			  &status, &err)) {
+	if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, says,
+			  NULL, &status, &err)) {
 		*says = g_strdup_printf("%s (make builds it)", err->message);
 		return false;
 	}
@@ -61,7 +61,8 @@ static int prepare_nested(struct job *job, const struct run_options *opt)
 	job->qemu_version = g_strndup(version, strcspn(version, "\n("));
 	g_strchomp(job->qemu_version);
 
-	job->appliance_kernel = opt->appliance_kernel ? g_strdup(opt->appliance_kernel) : front_kernel();
+	job->appliance_kernel =
+		opt->appliance_kernel ? g_strdup(opt->appliance_kernel) : front_kernel();
 	/* Without the project's own kernel the guest's may do; the appliance says if it has no KVM. */
 	if (!opt->appliance_kernel && !g_file_test(job->appliance_kernel, G_FILE_TEST_EXISTS)) {
 		g_free(job->appliance_kernel);
@@ -84,8 +85,8 @@ static int choose_engine(struct job *job, const struct run_options *opt)
 	if (want == ENGINE_SOFT || want == ENGINE_QEMU || want == ENGINE_LIBVIRT) {
 		const char *origin = scenario_origin(job->scenario, "vm", "engine");
 
-		fb_err("%s: engine = %s: not built yet in this version; there are kvm and nested", origin,
-		       engine_name(want));
+		fb_err("%s: engine = %s: not built yet in this version; there are kvm and nested",
+		       origin, engine_name(want));
 		return STATUS_HOST;
 	}
 	kvm = probe_kvm(&says);
@@ -181,14 +182,20 @@ int cmd_run(int argc, char **argv)
 	struct run_options opt = { 0 };
 	const GOptionEntry entries[] = {
 		{ "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &opt.set,
-		  "override a key of the scenario; a key of [vary] set so is not varied", "SECTION.KEY=VALUE" },
-		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "write the result here", "FILE.json" },
-		{ "engine", 'e', 0, G_OPTION_ARG_STRING, &opt.engine, "the same as --set vm.engine=NAME", "NAME" },
-		{ "kernel", 'k', 0, G_OPTION_ARG_FILENAME, &opt.kernel, "the guest's kernel", "FILE" },
-		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "the guest's initramfs", "FILE" },
+		  "override a key of the scenario; a key of [vary] set so is not varied",
+		  "SECTION.KEY=VALUE" },
+		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "write the result here",
+		  "FILE.json" },
+		{ "engine", 'e', 0, G_OPTION_ARG_STRING, &opt.engine,
+		  "the same as --set vm.engine=NAME", "NAME" },
+		{ "kernel", 'k', 0, G_OPTION_ARG_FILENAME, &opt.kernel, "the guest's kernel",
+		  "FILE" },
+		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "the guest's initramfs",
+		  "FILE" },
 		{ "appliance-kernel", 0, 0, G_OPTION_ARG_FILENAME, &opt.appliance_kernel,
 		  "nested: the kernel under the VMM (the project's own)", "FILE" },
-		{ "console", 'c', 0, G_OPTION_ARG_NONE, &opt.console, "relay the guest's console", NULL },
+		{ "console", 'c', 0, G_OPTION_ARG_NONE, &opt.console, "relay the guest's console",
+		  NULL },
 		{ "all", 'a', 0, G_OPTION_ARG_NONE, &opt.all,
 		  "print counters of second sources and of the engine too, and histograms", NULL },
 		{ "quiet", 'q', 0, G_OPTION_ARG_NONE, &opt.quiet, "print no table", NULL },
@@ -200,7 +207,8 @@ int cmd_run(int argc, char **argv)
 	g_auto(GStrv) given = g_strdupv(argv);
 	int status = STATUS_BAD_INPUT;
 
-	g_option_context_set_summary(context,
+	g_option_context_set_summary(
+		context,
 		"Boots the guest of each cell of the scenario, runs its command, prints the counters.\n"
 		"Exit status: 0 done, 1 the guest's command failed, 2 bad input, 3 this host cannot do it,\n"
 		"4 internal error, 5 the guest panicked, oopsed or hung, 130 interrupted; of several cells\n"
@@ -226,11 +234,11 @@ int cmd_show(int argc, char **argv)
 {
 	gboolean all = FALSE;
 	g_auto(GStrv) files = NULL;
-	const GOptionEntry entries[] = {
-		{ "all", 'a', 0, G_OPTION_ARG_NONE, &all, "all counters, and histograms", NULL },
-		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &files, NULL, "FILE.json" },
-		{ 0 }
-	};
+	const GOptionEntry entries[] = { { "all", 'a', 0, G_OPTION_ARG_NONE, &all,
+					   "all counters, and histograms", NULL },
+					 { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY,
+					   &files, NULL, "FILE.json" },
+					 { 0 } };
 	g_autoptr(GOptionContext) context = g_option_context_new("- print a result");
 	g_autoptr(GError) err = NULL;
 	g_autoptr(JsonNode) result = NULL;

@@ -16,7 +16,8 @@ struct topology_options {
 	char *order, *distance, *memory, *nodes, *node_memory, *apic;
 };
 
-static const struct topology_cpu *find_cpu(const struct topology *t, u32 socket, u32 core, u32 thread, u32 *cpu)
+static const struct topology_cpu *find_cpu(const struct topology *t, u32 socket, u32 core,
+					   u32 thread, u32 *cpu)
 {
 	for (u32 i = 0; i < t->nr_cpus; i++) {
 		const struct topology_cpu *c = &t->cpu[i];
@@ -87,7 +88,8 @@ static void draw_nodes(const struct topology *t)
 		printf(" %4u", n);
 	printf("\n");
 	for (u32 n = 0; n < t->nr_nodes; n++) {
-		g_autofree char *memory = g_strdup_printf("%" G_GUINT64_FORMAT " MiB", (u64)(t->node_memory[n] / MIB));
+		g_autofree char *memory = g_strdup_printf("%" G_GUINT64_FORMAT " MiB",
+							  (u64)(t->node_memory[n] / MIB));
 
 		printf("%-8u %10s ", n, t->node_memory[n] ? memory : "none");
 		for (u32 m = 0; m < t->nr_nodes; m++)
@@ -102,12 +104,12 @@ static void draw(const struct topology *t)
 
 	for (u32 i = 0; i < t->nr_cpus; i++)
 		max_id = MAX(max_id, t->cpu[i].apic_id);
-	printf("%ux%ux%u: %u socket%s of %u core%s of %u thread%s, %u CPUs, %s\n", t->sockets, t->cores, t->threads,
-	       t->sockets, t->sockets == 1 ? "" : "s", t->cores, t->cores == 1 ? "" : "s", t->threads,
-	       t->threads == 1 ? "" : "s", t->nr_cpus,
+	printf("%ux%ux%u: %u socket%s of %u core%s of %u thread%s, %u CPUs, %s\n", t->sockets,
+	       t->cores, t->threads, t->sockets, t->sockets == 1 ? "" : "s", t->cores,
+	       t->cores == 1 ? "" : "s", t->threads, t->threads == 1 ? "" : "s", t->nr_cpus,
 	       t->order == CPU_ORDER_SIBLINGS_LAST ? "siblings last" : "siblings adjacent");
-	printf("APIC id: socket %u bit%s, core %u, thread %u; the highest is %u%s\n", t->socket_bits,
-	       t->socket_bits == 1 ? "" : "s", t->core_bits, t->thread_bits, max_id,
+	printf("APIC id: socket %u bit%s, core %u, thread %u; the highest is %u%s\n",
+	       t->socket_bits, t->socket_bits == 1 ? "" : "s", t->core_bits, t->thread_bits, max_id,
 	       max_id > XAPIC_MAX_ID ? ", which needs x2APIC" : "");
 	draw_sockets(t);
 	draw_nodes(t);
@@ -117,21 +119,23 @@ static void draw(const struct topology *t)
  * The options are keys of [vm], so a scenario of nothing else takes them: the
  * same parser, the same messages.
  */
-static struct scenario *as_scenario(const struct topology_options *opt, const char *topology, const char *path)
+static struct scenario *as_scenario(const struct topology_options *opt, const char *topology,
+				    const char *path)
 {
 	const struct {
 		const char *key, *value;
 	} pairs[] = {
-		{ "vm.topology", topology }, { "vm.cpu_order", opt->order }, { "vm.nodes", opt->nodes },
-		{ "vm.distance", opt->distance }, { "vm.memory", opt->memory },
-		{ "vm.node_memory", opt->node_memory }, { "vm.apic", opt->apic },
-		{ "run.command", "true" },
+		{ "vm.topology", topology },  { "vm.cpu_order", opt->order },
+		{ "vm.nodes", opt->nodes },   { "vm.distance", opt->distance },
+		{ "vm.memory", opt->memory }, { "vm.node_memory", opt->node_memory },
+		{ "vm.apic", opt->apic },     { "run.command", "true" },
 	};
 	g_autoptr(GPtrArray) set = g_ptr_array_new_with_free_func(g_free);
 
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
 		if (pairs[i].value)
-			g_ptr_array_add(set, g_strdup_printf("%s=%s", pairs[i].key, pairs[i].value));
+			g_ptr_array_add(set,
+					g_strdup_printf("%s=%s", pairs[i].key, pairs[i].value));
 	return scenario_load(path, (const char *const *)set->pdata, set->len);
 }
 
@@ -159,18 +163,22 @@ static int topology_run(const struct topology_options *opt)
 int cmd_topology(int argc, char **argv)
 {
 	struct topology_options opt = { 0 };
-	const GOptionEntry entries[] = {
-		{ "nodes", 'n', 0, G_OPTION_ARG_STRING, &opt.nodes, "NUMA nodes (one a socket)", "N" },
-		{ "order", 0, 0, G_OPTION_ARG_STRING, &opt.order, "siblings-last (the default) or siblings-adjacent",
-		  "ORDER" },
-		{ "distance", 'd', 0, G_OPTION_ARG_STRING, &opt.distance, "LOCAL,REMOTE or all of the matrix (10,21)",
-		  "LIST" },
-		{ "memory", 'm', 0, G_OPTION_ARG_STRING, &opt.memory, "of the guest (1GiB)", "SIZE" },
-		{ "node-memory", 0, 0, G_OPTION_ARG_STRING, &opt.node_memory, "of each node; 0 = none", "LIST" },
-		{ "apic", 0, 0, G_OPTION_ARG_STRING, &opt.apic, "x2apic allows ids above 254", "NAME" },
-		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &opt.args, NULL, "SOCKETSxCORESxTHREADS" },
-		{ 0 }
-	};
+	const GOptionEntry entries[] = { { "nodes", 'n', 0, G_OPTION_ARG_STRING, &opt.nodes,
+					   "NUMA nodes (one a socket)", "N" },
+					 { "order", 0, 0, G_OPTION_ARG_STRING, &opt.order,
+					   "siblings-last (the default) or siblings-adjacent",
+					   "ORDER" },
+					 { "distance", 'd', 0, G_OPTION_ARG_STRING, &opt.distance,
+					   "LOCAL,REMOTE or all of the matrix (10,21)", "LIST" },
+					 { "memory", 'm', 0, G_OPTION_ARG_STRING, &opt.memory,
+					   "of the guest (1GiB)", "SIZE" },
+					 { "node-memory", 0, 0, G_OPTION_ARG_STRING,
+					   &opt.node_memory, "of each node; 0 = none", "LIST" },
+					 { "apic", 0, 0, G_OPTION_ARG_STRING, &opt.apic,
+					   "x2apic allows ids above 254", "NAME" },
+					 { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY,
+					   &opt.args, NULL, "SOCKETSxCORESxTHREADS" },
+					 { 0 } };
 	g_autoptr(GOptionContext) context = g_option_context_new("- draw a topology");
 	g_autoptr(GError) err = NULL;
 	int status = STATUS_BAD_INPUT;

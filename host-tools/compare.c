@@ -19,8 +19,8 @@
 static bool may_differ(const char *key)
 {
 	static const char *const keys[] = {
-		"guest.kernel", "guest.initrd", "run.repeat", "run.seed", "run.timeout", "run.boot_timeout",
-		"vm.engine",
+		"guest.kernel", "guest.initrd",	    "run.repeat", "run.seed",
+		"run.timeout",	"run.boot_timeout", "vm.engine",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -49,7 +49,8 @@ static void diff_objects(GPtrArray *out, JsonObject *a, JsonObject *b, const cha
 			/* Keys of b that a has too were seen from a's side. */
 			if (may_differ(key) || (side == 1 && va) || !g_strcmp0(va, vb))
 				continue;
-			g_ptr_array_add(out, g_strdup_printf("%s%s: %s | %s", where, key, va ? va : "(not there)",
+			g_ptr_array_add(out, g_strdup_printf("%s%s: %s | %s", where, key,
+							     va ? va : "(not there)",
 							     vb ? vb : "(not there)"));
 		}
 	}
@@ -94,9 +95,11 @@ static JsonObject *find_cell(JsonObject *root, const char *name)
 static void print_figure(FILE *to, const char *name, const struct compare_figure *f)
 {
 	int decimals = fabs(f->mean_a) < 100 && f->mean_a != floor(f->mean_a) ? 3 : 0;
-	g_autofree char *a = front_grouped(f->mean_a, decimals), *b = front_grouped(f->mean_b, decimals);
+	g_autofree char *a = front_grouped(f->mean_a, decimals),
+			*b = front_grouped(f->mean_b, decimals);
 	g_autofree char *d = front_grouped(f->difference, decimals);
-	g_autofree char *percent = isnan(f->percent) ? g_strdup("-") : g_strdup_printf("%+.1f%%", f->percent);
+	g_autofree char *percent =
+		isnan(f->percent) ? g_strdup("-") : g_strdup_printf("%+.1f%%", f->percent);
 	g_autofree char *interval = NULL;
 
 	if (isnan(f->half)) {
@@ -164,11 +167,13 @@ static char *no_performance(JsonObject *a, JsonObject *b)
 
 	if (strcmp(summary_string(a, "time", "none"), summary_string(b, "time", "none")))
 		return g_strdup_printf("one counts %s time and the other %s time",
-				       summary_string(a, "time", "none"), summary_string(b, "time", "none"));
+				       summary_string(a, "time", "none"),
+				       summary_string(b, "time", "none"));
 	if (!strcmp(summary_string(a, "time", "none"), "none"))
 		return g_strdup("the rates are of no clock");
 	for (int i = 0; i < 2; i++) {
-		JsonArray *trust = summary_array(sides[i], "trust"), *remarks = summary_array(sides[i], "remarks");
+		JsonArray *trust = summary_array(sides[i], "trust"),
+			  *remarks = summary_array(sides[i], "remarks");
 
 		if (trust && json_array_get_length(trust))
 			return g_strdup(json_array_get_string_element(trust, 0));
@@ -201,17 +206,21 @@ static int print_verdict(FILE *to, JsonObject *sa, JsonObject *sb)
 		return COMPARE_NO_VERDICT;
 	}
 	if (isnan(f.half)) {
-		fprintf(to, " Verdict: none; %s has %u and %u repeats, and an interval needs two or more on each side"
-			" (run.repeat).\n", name, f.n_a, f.n_b);
+		fprintf(to,
+			" Verdict: none; %s has %u and %u repeats, and an interval needs two or more on each side"
+			" (run.repeat).\n",
+			name, f.n_a, f.n_b);
 		return COMPARE_NO_VERDICT;
 	}
 	if (fabs(f.difference) <= f.half || isnan(f.percent))
-		fprintf(to, " Verdict: no difference of %s is shown: %+.1f%% with a 95%% interval of %+.1f%% to %+.1f%%.\n",
+		fprintf(to,
+			" Verdict: no difference of %s is shown: %+.1f%% with a 95%% interval of %+.1f%% to %+.1f%%.\n",
 			name, f.percent, 100 * (f.difference - f.half) / f.mean_a,
 			100 * (f.difference + f.half) / f.mean_a);
 	else
-		fprintf(to, " Verdict: %s of the second is %s by %.1f%% (95%% interval %.1f%% to %.1f%%).\n", name,
-			f.difference > 0 ? "higher" : "lower", fabs(f.percent),
+		fprintf(to,
+			" Verdict: %s of the second is %s by %.1f%% (95%% interval %.1f%% to %.1f%%).\n",
+			name, f.difference > 0 ? "higher" : "lower", fabs(f.percent),
 			100 * (fabs(f.difference) - f.half) / fabs(f.mean_a),
 			100 * (fabs(f.difference) + f.half) / fabs(f.mean_a));
 	return COMPARE_VERDICT;
@@ -222,12 +231,13 @@ static void print_kernel(FILE *to, const char *which, JsonObject *root)
 	JsonObject *cell = json_array_get_object_element(summary_array(root, "cells"), 0);
 	JsonObject *kernel = summary_object(summary_object(cell, "vm"), "kernel");
 
-	fprintf(to, " %s: kernel %s %.12s, patches %s, engine %s\n", which, summary_string(kernel, "release", "?"),
-		summary_string(kernel, "sha256", "?"), summary_string(kernel, "patch_id", "?"),
-		summary_string(root, "engine", "?"));
+	fprintf(to, " %s: kernel %s %.12s, patches %s, engine %s\n", which,
+		summary_string(kernel, "release", "?"), summary_string(kernel, "sha256", "?"),
+		summary_string(kernel, "patch_id", "?"), summary_string(root, "engine", "?"));
 }
 
-int compare_results(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, const char *name_b, bool all)
+int compare_results(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, const char *name_b,
+		    bool all)
 {
 	JsonObject *ra = json_node_get_object(a), *rb = json_node_get_object(b);
 	JsonArray *cells = summary_array(ra, "cells");
@@ -254,8 +264,8 @@ int compare_results(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, cons
 			continue;
 		}
 		matched++;
-		fprintf(to, "\n Cell %s:\n\n %-*s %16s %16s %16s %9s  %s\n", name, NAME_WIDTH, "", "first", "second",
-			"difference", "", "95% interval of it (* = not 0)");
+		fprintf(to, "\n Cell %s:\n\n %-*s %16s %16s %16s %9s  %s\n", name, NAME_WIDTH, "",
+			"first", "second", "difference", "", "95% interval of it (* = not 0)");
 		print_group(to, sa, sb, "rates", all);
 		print_group(to, sa, sb, "reports", all);
 		print_group(to, sa, sb, "counters", all);

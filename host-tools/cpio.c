@@ -30,7 +30,8 @@ static void pad(struct cpio *c)
 static void entry(struct cpio *c, const char *name, u32 mode, const void *data, size_t len)
 {
 	size_t name_size = strlen(name) + 1;
-	g_autofree char *head = g_strdup_printf("070701" "%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X"
+	g_autofree char *head = g_strdup_printf("070701"
+						"%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X"
 						"%08X%08X",
 						c->ino++, mode, 0, 0, S_ISDIR(mode) ? 2 : 1, 0,
 						(u32)len, 0, 0, 0, 0, (u32)name_size, 0);

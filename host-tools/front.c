@@ -11,8 +11,8 @@ int front_worse(int a, int b)
 {
 	/* An error of ours hides all else; a guest that died says more than one that failed. */
 	static const int order[] = {
-		STATUS_DONE, STATUS_COMMAND_FAILED, STATUS_GUEST_DIED, STATUS_HOST, STATUS_BAD_INPUT,
-		STATUS_INTERRUPTED,
+		STATUS_DONE, STATUS_COMMAND_FAILED, STATUS_GUEST_DIED,
+		STATUS_HOST, STATUS_BAD_INPUT,	    STATUS_INTERRUPTED,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {

@@ -38,7 +38,8 @@ static char *cell_name(char **set)
 	return g_string_free(name, FALSE);
 }
 
-static bool file_there(const struct scenario *s, const char *key, const char *path, const char *hint)
+static bool file_there(const struct scenario *s, const char *key, const char *path,
+		       const char *hint)
 {
 	const char *origin = scenario_origin(s, "guest", key);
 
@@ -218,7 +219,8 @@ void job_vmm_line(struct job *job, u32 i, const char *line)
 	if (g_str_has_prefix(line, progress)) {
 		line += strlen(progress);
 		/* The VMM names the cell; here it has a number already. */
-		if (g_str_has_prefix(line, cell->name) && g_str_has_prefix(line + strlen(cell->name), ": "))
+		if (g_str_has_prefix(line, cell->name) &&
+		    g_str_has_prefix(line + strlen(cell->name), ": "))
 			line += strlen(cell->name) + 2;
 		fb_info("cell %u/%u: %s", i + 1, job->cells->len, line);
 		return;

@@ -27,7 +27,8 @@ static void usage(FILE *to)
 	fprintf(to, "usage: faultbed COMMAND ...\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
-	fprintf(to, "\nfaultbed COMMAND --help tells more; faultbed --version the version.\n"
+	fprintf(to,
+		"\nfaultbed COMMAND --help tells more; faultbed --version the version.\n"
 		"Exit status: 0 done, 1 the guest's command failed, 2 bad input, 3 this host cannot\n"
 		"do it, 4 internal error, 5 the guest panicked, oopsed or hung.\n");
 }

@@ -57,8 +57,9 @@ static void add_traces(struct cpio *c, const struct cell *cell, GHashTable *ther
 			continue;
 		value += strlen("trace:");
 
-		g_autofree char *joined = g_path_is_absolute(value) ? g_strdup(value) :
-								     g_build_filename(dir, value, NULL);
+		g_autofree char *joined = g_path_is_absolute(value)
+						  ? g_strdup(value)
+						  : g_build_filename(dir, value, NULL);
 		char *path = absolute(joined);
 
 		if (g_hash_table_contains(there, path)) {
@@ -90,8 +91,9 @@ static const char *add_image(struct cpio *c, const char *from, GHashTable *image
 		return path;
 	mib = file_mib(from);
 	if (mib > IMAGE_MAX_MIB) {
-		fb_err("%s: %" G_GUINT64_FORMAT " MiB; the nested appliance carries files of up to %u MiB", from, mib,
-		       IMAGE_MAX_MIB);
+		fb_err("%s: %" G_GUINT64_FORMAT
+		       " MiB; the nested appliance carries files of up to %u MiB",
+		       from, mib, IMAGE_MAX_MIB);
 		return NULL;
 	}
 	full = absolute(from);
@@ -108,7 +110,8 @@ static const char *add_image(struct cpio *c, const char *from, GHashTable *image
 /* The part of the initramfs that is this run's. */
 static int write_job(struct appliance *a, FILE *f)
 {
-	g_autoptr(GHashTable) images = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	g_autoptr(GHashTable) images =
+		g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	g_autoptr(GHashTable) there = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	g_autofree char *cwd = g_get_current_dir(), *scenario = absolute(a->job->path);
 	g_autofree char *cwd_line = g_strconcat(cwd, "\n", NULL);
@@ -133,7 +136,8 @@ static int write_job(struct appliance *a, FILE *f)
 		}
 		add_traces(&c, cell, there);
 
-		g_auto(GStrv) argv = job_argv(a->job, cell, "faultbed-vmm", kernel, initrd, "/dev/ttyS1");
+		g_auto(GStrv) argv =
+			job_argv(a->job, cell, "faultbed-vmm", kernel, initrd, "/dev/ttyS1");
 
 		for (char **arg = argv; *arg; arg++)
 			g_string_append_printf(cells, "%s\n", *arg);
@@ -215,13 +219,13 @@ static char **qemu_argv(const struct appliance *a, const char *initrd, const cha
 	g_autofree char *memory = g_strdup_printf("%" G_GUINT64_FORMAT "M", mib);
 	g_autofree char *file = g_strdup_printf("file,id=records,path=%s", records);
 	const char *const argv[] = {
-		a->job->qemu, "-nodefaults", "-no-user-config", "-M", "pc", "-accel", "tcg", "-cpu", "max",
-		/* With two emulated CPUs the appliance's own kernel hangs in a good part of all boots. */
-		"-smp", "1", "-m", memory,
+		a->job->qemu, "-nodefaults", "-no-user-config",
+		/* Two emulated CPUs hang the appliance's own kernel in a good part of all boots. */
+		"-M", "pc", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", memory,
 		"-kernel", a->job->appliance_kernel, "-initrd", initrd,
 		"-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
-		"-display", "none", "-no-reboot", "-chardev", "stdio,id=console,signal=off",
-		"-serial", "chardev:console",
+		"-display", "none", "-no-reboot",
+		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", file, "-serial", "chardev:records",
 		"-device", "isa-debug-exit,iobase=0xf4,iosize=4", NULL,
 	};
@@ -243,7 +247,8 @@ static void on_at_line(struct appliance *a, const char *line)
 	} else if (sscanf(line, "@cell %u exit %d", &n, &status) == 2 && n < a->nr) {
 		a->in_cell = false;
 		job_cell_done(a->job, a->first + n, status >= 128 && status != STATUS_INTERRUPTED,
-			      status >= 128 && status != STATUS_INTERRUPTED ? status - 128 : status);
+			      status >= 128 && status != STATUS_INTERRUPTED ? status - 128
+									    : status);
 		a->child.deadline = now + BOOT_LIMIT_US;
 	} else if (sscanf(line, "@cell %u start", &n) == 1 && n < a->nr) {
 		const struct cell *cell = a->job->cells->pdata[a->first + n];
@@ -270,8 +275,9 @@ static void on_console_line(void *ctx, const char *line)
 		on_at_line(a, line);
 		return;
 	}
-	if (a->in_cell && (a->job->console || g_str_has_prefix(line, "progress: ") ||
-			   g_str_has_prefix(line, "error: ") || g_str_has_prefix(line, "warning: "))) {
+	if (a->in_cell &&
+	    (a->job->console || g_str_has_prefix(line, "progress: ") ||
+	     g_str_has_prefix(line, "error: ") || g_str_has_prefix(line, "warning: "))) {
 		g_autofree char *said = host_names(line);
 
 		job_vmm_line(a->job, a->cell, said);
@@ -291,9 +297,10 @@ static void on_qemu_line(void *ctx, const char *line)
 static void appliance_died(struct appliance *a)
 {
 	struct cell *cell = a->job->cells->pdata[a->cell];
-	g_autofree char *how = a->child.timed_out ? g_strdup("hung and was stopped") :
-			       a->child.signaled ? g_strdup_printf("was ended by signal %d", a->child.status) :
-						   g_strdup_printf("left with status %d", a->child.status);
+	g_autofree char *how = a->child.timed_out ? g_strdup("hung and was stopped")
+			       : a->child.signaled
+				       ? g_strdup_printf("was ended by signal %d", a->child.status)
+				       : g_strdup_printf("left with status %d", a->child.status);
 
 	fb_err("the appliance %s %s", how, !a->booted ? "before it was up" :
 	       a->in_cell ? "in the middle of a cell" : "between two cells");
@@ -314,15 +321,19 @@ static int check_memory(u64 mib)
 
 	if (mib <= have)
 		return STATUS_DONE;
-	fb_err("the nested appliance needs %" G_GUINT64_FORMAT " MiB of memory, and %" G_GUINT64_FORMAT
-	       " MiB are free: a smaller vm.memory, or a larger host", mib, have);
+	fb_err("the nested appliance needs %" G_GUINT64_FORMAT
+	       " MiB of memory, and %" G_GUINT64_FORMAT
+	       " MiB are free: a smaller vm.memory, or a larger host",
+	       mib, have);
 	return STATUS_HOST;
 }
 
 /* One appliance for the cells from `first` on. */
 static int appliance_run(struct job *job, u32 first)
 {
-	struct appliance a = { .job = job, .first = first, .nr = job->cells->len - first, .cell = first };
+	struct appliance a = {
+		.job = job, .first = first, .nr = job->cells->len - first, .cell = first
+	};
 	g_autofree char *initrd = g_build_filename(job->tmp, "appliance.cpio", NULL);
 	g_autofree char *name = g_strdup_printf("records-%u.jsonl", first);
 	g_autofree char *records = g_build_filename(job->tmp, name, NULL);

@@ -61,7 +61,10 @@ static JsonObject *cell_json(const struct job *job, const struct cell *cell)
 	json_object_set_object_member(o, "set", set_json(cell->set));
 	json_object_set_boolean_member(o, "run", cell->tried);
 	json_object_set_int_member(o, "status", cell->tried ? cell->status : not_run);
-	json_object_set_string_member(o, "why", !cell->tried ? "not run" : cell->why ? cell->why : "");
+	json_object_set_string_member(o, "why",
+				      !cell->tried ? "not run"
+				      : cell->why  ? cell->why
+						   : "");
 	if (cell->vm)
 		json_object_set_object_member(o, "vm", json_object_ref(cell->vm));
 	else
@@ -99,7 +102,8 @@ static JsonObject *host_json(void)
 
 	json_object_set_string_member(o, "name", g_get_host_name());
 	if (!uname(&u)) {
-		g_autofree char *kernel = g_strdup_printf("%s %s %s", u.sysname, u.release, u.version);
+		g_autofree char *kernel =
+			g_strdup_printf("%s %s %s", u.sysname, u.release, u.version);
 
 		json_object_set_string_member(o, "kernel", kernel);
 	}
@@ -112,7 +116,8 @@ static JsonObject *host_json(void)
 static JsonObject *provenance_json(const struct job *job, int argc, char **argv)
 {
 	g_autofree char *home = front_home(), *vmm = front_vmm();
-	const char *const git[] = { "git", "-C", home, "describe", "--always", "--dirty", "--tags", NULL };
+	const char *const git[] = { "git",	"-C",	   home,     "describe",
+				    "--always", "--dirty", "--tags", NULL };
 	g_autofree char *commit = front_output_of(git);
 	g_autofree char *scenario = g_canonicalize_filename(job->path, NULL);
 	JsonObject *o = json_object_new();
@@ -145,7 +150,8 @@ JsonNode *result_build(const struct job *job, int argc, char **argv)
 	for (u32 i = 0; i < job->cells->len; i++) {
 		const struct cell *cell = job->cells->pdata[i];
 
-		complete &= cell->tried && json_array_get_length(cell->repeats) == cell->scenario->repeat;
+		complete &= cell->tried &&
+			    json_array_get_length(cell->repeats) == cell->scenario->repeat;
 		json_array_add_object_element(cells, cell_json(job, cell));
 	}
 	json_object_set_string_member(o, "schema", RESULT_SCHEMA);

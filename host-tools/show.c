@@ -9,14 +9,13 @@
 #include "summary.h"
 
 #define CONSOLE_TAIL	25
-#define NAME_WIDTH	34
-#define MAX_COLUMN	30
 #define LINE_WIDTH	80
 
 /* "( +- 1.20% )", as perf stat has it; "" below two repeats. g_free(). */
 static char *spread(JsonObject *figure)
 {
-	double mean = summary_number(figure, "mean", 0), error = summary_number(figure, "stderr", NAN);
+	double mean = summary_number(figure, "mean", 0),
+	       error = summary_number(figure, "stderr", NAN);
 
 	if (isnan(error))
 		return g_strdup("");
@@ -25,8 +24,7 @@ static char *spread(JsonObject *figure)
 	return g_strdup_printf("( +- %5.2f%% )", fabs(100 * error / mean));
 }
 
-/* A figure's mean, with decimals only where it is small. g_free(). */
-static char *mean_text(JsonObject *figure)
+char *show_mean(JsonObject *figure)
 {
 	double mean = summary_number(figure, "mean", NAN);
 	int decimals = fabs(mean) >= 100 || mean == floor(mean) ? 0 : fabs(mean) >= 1 ? 2 : 4;
@@ -55,18 +53,28 @@ static char *rate_tags(JsonObject *rate)
 
 	for (u32 i = 0; i < nr_trust; i++)
 		nested |= g_str_has_prefix(json_array_get_string_element(trust, i), "nested");
-	return g_strdup_printf("%s%s%s", nested ? " [nested]" : nr_trust ? " [trust!]" : "",
-			       remarks && json_array_get_length(remarks) ? " [!]" : "",
-			       strcmp(summary_string(rate, "time", "host"), "virtual") ? "" : " [virtual time]");
+	bool is_virtual = !strcmp(summary_string(rate, "time", "host"), "virtual");
+
+	return g_strconcat(nested ? " [nested]" : nr_trust ? " [trust!]" : "",
+			   remarks && json_array_get_length(remarks) ? " [!]" : "",
+			   is_virtual ? " [virtual time]" : "", NULL);
 }
 
 /* The counters that a testbed of faults and TLBs is about: shown even where they stayed at 0. */
 static bool is_essential(const char *name)
 {
 	static const char *const names[] = {
-		"guest_page_faults", "context_switches", "tlb_shootdown_ipis_sent",
-		"tlb_shootdown_ipis_skipped_lazy", "tlb_flush_on_lazy_exit", "tlb_flush_full", "tlb_flush_page",
-		"vm_exits", "ipis_sent", "ipis_delivered", "ept_violations",
+		"guest_page_faults",
+		"context_switches",
+		"tlb_shootdown_ipis_sent",
+		"tlb_shootdown_ipis_skipped_lazy",
+		"tlb_flush_on_lazy_exit",
+		"tlb_flush_full",
+		"tlb_flush_page",
+		"vm_exits",
+		"ipis_sent",
+		"ipis_delivered",
+		"ept_violations",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -75,8 +83,7 @@ static bool is_essential(const char *name)
 	return false;
 }
 
-/* Second sources, files of /proc and the engine's own statistics are for --all. */
-static bool is_shown(const char *name, JsonObject *counter, bool all)
+bool show_listed(const char *name, JsonObject *counter, bool all)
 {
 	const char *source = summary_string(counter, "source", "");
 
@@ -88,7 +95,8 @@ static bool is_shown(const char *name, JsonObject *counter, bool all)
 
 static void show_counters(FILE *to, JsonObject *summary, bool all)
 {
-	JsonObject *counters = summary_object(summary, "counters"), *rates = summary_object(summary, "rates");
+	JsonObject *counters = summary_object(summary, "counters"),
+		   *rates = summary_object(summary, "rates");
 	JsonObjectIter iter;
 	const char *name;
 	JsonNode *node;
@@ -98,15 +106,16 @@ static void show_counters(FILE *to, JsonObject *summary, bool all)
 	while (json_object_iter_next_ordered(&iter, &name, &node)) {
 		JsonObject *counter = json_node_get_object(node), *rate;
 		g_autofree char *rate_name = g_strdup_printf("%s_per_s", name);
-		g_autofree char *mean = mean_text(counter), *error = spread(counter);
+		g_autofree char *mean = show_mean(counter), *error = spread(counter);
 		const char *unit = summary_string(counter, "unit", "");
 
-		if (!is_shown(name, counter, all)) {
+		if (!show_listed(name, counter, all)) {
 			hidden++;
 			continue;
 		}
 		rate = summary_number(counter, "mean", 0) ? summary_object(rates, rate_name) : NULL;
-		fprintf(to, " %18s%s %-*s", mean, !strcmp(unit, "ns") ? " ns" : "   ", NAME_WIDTH, name);
+		fprintf(to, " %18s%s %-*s", mean, !strcmp(unit, "ns") ? " ns" : "   ", NAME_WIDTH,
+			name);
 		if (rate) {
 			g_autofree char *text = rate_text(summary_number(rate, "mean", 0));
 			g_autofree char *tags = rate_tags(rate);
@@ -121,7 +130,8 @@ static void show_counters(FILE *to, JsonObject *summary, bool all)
 		fprintf(to, "\n");
 	}
 	if (hidden)
-		fprintf(to, " %18u    more stayed at 0 or are second sources; --all shows them\n", hidden);
+		fprintf(to, " %18u    more stayed at 0 or are second sources; --all shows them\n",
+			hidden);
 }
 
 /* The names that one reason makes n/a, comma-separated and broken into lines. */
@@ -133,7 +143,8 @@ static void show_na_group(FILE *to, JsonObject *na, JsonObject *counters, const 
 	for (GList *l = names; l; l = l->next) {
 		const char *name = l->data;
 
-		if (json_object_has_member(counters, name) || strcmp(summary_string(na, name, ""), why))
+		if (json_object_has_member(counters, name) ||
+		    strcmp(summary_string(na, name, ""), why))
 			continue;
 		if (column && column + strlen(name) > LINE_WIDTH) {
 			fprintf(to, ",\n %18s    ", "");
@@ -150,7 +161,8 @@ static void show_na_group(FILE *to, JsonObject *na, JsonObject *counters, const 
 
 static void show_na(FILE *to, JsonObject *summary)
 {
-	JsonObject *na = summary_object(summary, "na"), *counters = summary_object(summary, "counters");
+	JsonObject *na = summary_object(summary, "na"),
+		   *counters = summary_object(summary, "counters");
 	g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
 	JsonObjectIter iter;
 	const char *name;
@@ -176,7 +188,7 @@ static void show_figures(FILE *to, JsonObject *all, bool rates)
 	json_object_iter_init_ordered(&iter, all);
 	while (json_object_iter_next_ordered(&iter, &name, &node)) {
 		JsonObject *o = json_node_get_object(node);
-		g_autofree char *mean = mean_text(o), *error = spread(o);
+		g_autofree char *mean = show_mean(o), *error = spread(o);
 		g_autofree char *tags = rates ? rate_tags(o) : g_strdup("");
 
 		if (strcmp(summary_string(o, "source", ""), "load"))
@@ -209,7 +221,8 @@ static void show_buckets(FILE *to, JsonArray *buckets)
 		most = fmax(most, (double)json_array_get_int_element(buckets, i));
 	for (u32 i = 0; i < json_array_get_length(buckets); i++) {
 		double n = (double)json_array_get_int_element(buckets, i);
-		g_autofree char *lo = front_duration(i ? ldexp(1, i) : 0), *hi = front_duration(ldexp(1, i + 1));
+		g_autofree char *lo = front_duration(i ? ldexp(1, i) : 0),
+				*hi = front_duration(ldexp(1, i + 1));
 		g_autofree char *bar = g_strnfill((gsize)ceil(30 * n / most), '#');
 
 		if (n)
@@ -233,13 +246,17 @@ static void show_histograms(FILE *to, JsonObject *summary, bool all)
 		double count = summary_number(h, "count", 0), min = summary_number(h, "min", 0);
 		double max = summary_number(h, "max", 0);
 		JsonArray *buckets = summary_array(h, "buckets");
-		g_autofree char *n = front_grouped(count, 0), *mean = front_duration(summary_number(h, "mean", 0));
+		g_autofree char *n = front_grouped(count, 0),
+				*mean = front_duration(summary_number(h, "mean", 0));
 		g_autofree char *lo = front_duration(min), *hi = front_duration(max);
 
-		fprintf(to, " %18s    %-*s # mean %s, min %s, max %s", n, NAME_WIDTH, name, mean, lo, hi);
+		fprintf(to, " %18s    %-*s # mean %s, min %s, max %s", n, NAME_WIDTH, name, mean,
+			lo, hi);
 		if (buckets && min < max) {
-			g_autofree char *p50 = front_duration(fmin(max, fmax(min, bucket_quantile(buckets, count, 0.5))));
-			g_autofree char *p99 = front_duration(fmin(max, fmax(min, bucket_quantile(buckets, count, 0.99))));
+			g_autofree char *p50 = front_duration(
+				fmin(max, fmax(min, bucket_quantile(buckets, count, 0.5))));
+			g_autofree char *p99 = front_duration(
+				fmin(max, fmax(min, bucket_quantile(buckets, count, 0.99))));
 
 			fprintf(to, ", half below about %s, 99%% below %s", p50, p99);
 		}
@@ -254,7 +271,8 @@ static void show_time(FILE *to, JsonObject *cell, JsonObject *summary, const cha
 {
 	JsonObject *time = summary_object(summary, "time"), *vm = summary_object(cell, "vm");
 	JsonObject *boot = summary_object(vm, "boot");
-	double mean = summary_number(time, "mean", 0) / 1e9, ready = summary_number(boot, "ready_ns", 0) / 1e9;
+	double mean = summary_number(time, "mean", 0) / 1e9,
+	       ready = summary_number(boot, "ready_ns", 0) / 1e9;
 	g_autofree char *error = spread(time);
 	const char *kind = summary_string(vm, "time", "none");
 
@@ -264,7 +282,8 @@ static void show_time(FILE *to, JsonObject *cell, JsonObject *summary, const cha
 	if (!strcmp(kind, "virtual"))
 		fprintf(to, " %18.9f    s of virtual time between the marks %s\n", mean, error);
 	else if (!strcmp(engine, "nested"))
-		fprintf(to, " %18.9f    s between the marks, of an emulated clock %s\n", mean, error);
+		fprintf(to, " %18.9f    s between the marks, of an emulated clock %s\n", mean,
+			error);
 	else
 		fprintf(to, " %18.9f    seconds time elapsed between the marks %s\n", mean, error);
 	if (ready > 0)
@@ -273,7 +292,9 @@ static void show_time(FILE *to, JsonObject *cell, JsonObject *summary, const cha
 	if (summary_number(vm, "ipi_floor_ns", 0) > 0) {
 		g_autofree char *floor_text = front_duration(summary_number(vm, "ipi_floor_ns", 0));
 
-		fprintf(to, " %18s    floor of an IPI here; a shorter injected delay shows nothing\n", floor_text);
+		fprintf(to,
+			" %18s    floor of an IPI here; a shorter injected delay shows nothing\n",
+			floor_text);
 	}
 }
 
@@ -294,7 +315,8 @@ static void show_remarks(FILE *to, JsonObject *cell, JsonObject *summary)
 	g_autoptr(GList) names = json_object_get_members(rates);
 
 	if (names)
-		show_strings(to, "[!] rates are", summary_array(summary_object(rates, names->data), "remarks"));
+		show_strings(to, "[!] rates are",
+			     summary_array(summary_object(rates, names->data), "remarks"));
 	show_strings(to, "trust", summary_array(summary_object(cell, "vm"), "trust"));
 	show_strings(to, "warning", summary_array(summary, "warnings"));
 	show_strings(to, "console", summary_array(summary_object(cell, "end"), "marked"));
@@ -320,17 +342,19 @@ static void show_console(FILE *to, JsonObject *cell)
 static void show_cell(FILE *to, JsonObject *root, u32 i, bool all)
 {
 	JsonArray *cells = summary_array(root, "cells");
-	JsonObject *cell = json_array_get_object_element(cells, i), *scenario = summary_object(root, "scenario");
+	JsonObject *cell = json_array_get_object_element(cells, i),
+		   *scenario = summary_object(root, "scenario");
 	JsonObject *summary = summary_object(cell, "summary"), *set = summary_object(cell, "set");
 	int status = (int)summary_number(cell, "status", 0);
-	double repeats = summary_number(summary, "repeats", 0), failed = summary_number(summary, "failed", 0);
+	double repeats = summary_number(summary, "repeats", 0),
+	       failed = summary_number(summary, "failed", 0);
 	const char *engine = summary_string(root, "engine", "?");
 	const char *why = summary_string(cell, "why", "");
 
 	fprintf(to, "\n Counters for '%s' on %s, engine %s (%.0f repeat%s)",
 		summary_string(set, "run.command", summary_string(scenario, "run.command", "?")),
-		summary_string(set, "vm.topology", summary_string(scenario, "vm.topology", "?")), engine, repeats,
-		repeats == 1 ? "" : "s");
+		summary_string(set, "vm.topology", summary_string(scenario, "vm.topology", "?")),
+		engine, repeats, repeats == 1 ? "" : "s");
 	if (json_array_get_length(cells) > 1)
 		fprintf(to, ", %s", summary_string(cell, "name", "?"));
 	fprintf(to, ":\n\n");
@@ -345,134 +369,15 @@ static void show_cell(FILE *to, JsonObject *root, u32 i, bool all)
 	}
 	show_remarks(to, cell, summary);
 	if (failed)
-		fprintf(to, " %.0f repeat%s failed and %s not in the figures.\n", failed, failed == 1 ? "" : "s",
-			failed == 1 ? "is" : "are");
+		fprintf(to, " %.0f repeat%s failed and %s not in the figures.\n", failed,
+			failed == 1 ? "" : "s", failed == 1 ? "is" : "are");
 	if (!json_object_get_boolean_member_with_default(cell, "run", TRUE))
 		fprintf(to, " Not run.\n");
 	else if (status != STATUS_DONE)
-		fprintf(to, " This cell ended badly: %s%s%s\n", front_status_text(status), *why ? ": " : "", why);
+		fprintf(to, " This cell ended badly: %s%s%s\n", front_status_text(status),
+			*why ? ": " : "", why);
 	if (status == STATUS_GUEST_DIED || status == STATUS_COMMAND_FAILED)
 		show_console(to, cell);
-}
-
-/* Table of all cells ------------------------------------------------------ */
-
-struct table {
-	FILE *to;
-	JsonArray *cells;
-	u32 nr, width;
-};
-
-static JsonObject *cell_figure(const struct table *t, u32 cell, const char *of, const char *name)
-{
-	JsonObject *o = json_array_get_object_element(t->cells, cell);
-
-	return summary_object(summary_object(summary_object(o, "summary"), of), name);
-}
-
-static void table_row(const struct table *t, const char *of, const char *name, const char *label)
-{
-	fprintf(t->to, " %-*s", NAME_WIDTH, label);
-	for (u32 i = 0; i < t->nr; i++) {
-		JsonObject *figure = cell_figure(t, i, of, name);
-		g_autofree char *mean = figure ? mean_text(figure) : g_strdup("n/a");
-		double value = summary_number(figure, "mean", 0), error = summary_number(figure, "stderr", NAN);
-		g_autofree char *text = isnan(error) || !value ? g_strdup(mean) :
-					g_strdup_printf("%s +-%.1f%%", mean, fabs(100 * error / value));
-
-		fprintf(t->to, "  %*s", (int)t->width, text);
-	}
-	fprintf(t->to, "\n");
-}
-
-/* Rows for every name that any cell has, in the order of the first that has it. */
-static void table_rows(const struct table *t, const char *of, bool all)
-{
-	g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-
-	for (u32 i = 0; i < t->nr; i++) {
-		JsonObject *cell = json_array_get_object_element(t->cells, i);
-		JsonObject *figures = summary_object(summary_object(cell, "summary"), of);
-		JsonObjectIter iter;
-		const char *name;
-		JsonNode *node;
-
-		json_object_iter_init_ordered(&iter, figures);
-		while (json_object_iter_next_ordered(&iter, &name, &node)) {
-			JsonObject *figure = json_node_get_object(node);
-
-			if (!g_hash_table_add(seen, (void *)name))
-				continue;
-			if (!strcmp(of, "rates") && strcmp(summary_string(figure, "source", ""), "load") &&
-			    strcmp(name, "guest_page_faults_per_s"))
-				continue;
-			if (!strcmp(of, "counters") && !is_shown(name, figure, all))
-				continue;
-			table_row(t, of, name, name);
-		}
-	}
-}
-
-/* Mean injected delay and how often, from the histograms. */
-static void table_histograms(const struct table *t)
-{
-	g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-
-	for (u32 i = 0; i < t->nr; i++) {
-		JsonObject *cell = json_array_get_object_element(t->cells, i);
-		JsonObject *hists = summary_object(summary_object(cell, "summary"), "histograms");
-		JsonObjectIter iter;
-		const char *name;
-		JsonNode *node;
-
-		if (!hists)
-			continue;
-		json_object_iter_init_ordered(&iter, hists);
-		while (json_object_iter_next_ordered(&iter, &name, &node)) {
-			if (!g_hash_table_add(seen, (void *)name))
-				continue;
-			fprintf(t->to, " %-*s", NAME_WIDTH, name);
-			for (u32 c = 0; c < t->nr; c++) {
-				JsonObject *h = cell_figure(t, c, "histograms", name);
-				g_autofree char *n = front_grouped(summary_number(h, "count", 0), 0);
-				g_autofree char *mean = front_duration(summary_number(h, "mean", 0));
-				g_autofree char *text = h ? g_strdup_printf("%s x %s", n, mean) : g_strdup("0");
-
-				fprintf(t->to, "  %*s", (int)t->width, text);
-			}
-			fprintf(t->to, "\n");
-		}
-	}
-}
-
-static void show_table(FILE *to, JsonObject *root, bool all)
-{
-	struct table t = { .to = to, .cells = summary_array(root, "cells"), .width = 18 };
-	bool short_names = true;
-
-	t.nr = json_array_get_length(t.cells);
-	for (u32 i = 0; i < t.nr; i++) {
-		const char *name = summary_string(json_array_get_object_element(t.cells, i), "name", "");
-
-		t.width = MAX(t.width, MIN((u32)strlen(name), MAX_COLUMN));
-		short_names &= strlen(name) <= MAX_COLUMN;
-	}
-	fprintf(to, "\n All cells (means over the repeats, +- standard error):\n\n");
-	for (u32 i = 0; !short_names && i < t.nr; i++)
-		fprintf(to, " [%u] %s\n", i + 1,
-			summary_string(json_array_get_object_element(t.cells, i), "name", ""));
-	fprintf(to, "%s %-*s", short_names ? "" : "\n", NAME_WIDTH, "");
-	for (u32 i = 0; i < t.nr; i++) {
-		const char *name = summary_string(json_array_get_object_element(t.cells, i), "name", "");
-		g_autofree char *label = short_names ? g_strdup(name) : g_strdup_printf("[%u]", i + 1);
-
-		fprintf(to, "  %*s", (int)t.width, label);
-	}
-	fprintf(to, "\n");
-	table_rows(&t, "rates", all);
-	table_rows(&t, "reports", all);
-	table_rows(&t, "counters", all);
-	table_histograms(&t);
 }
 
 void show_result(FILE *to, JsonNode *result, bool all)
@@ -485,6 +390,7 @@ void show_result(FILE *to, JsonNode *result, bool all)
 	if (json_array_get_length(cells) > 1)
 		show_table(to, root, all);
 	if (!json_object_get_boolean_member_with_default(root, "complete", TRUE))
-		fprintf(to, "\n This result is incomplete: not every repeat of every cell is in it.\n");
+		fprintf(to,
+			"\n This result is incomplete: not every repeat of every cell is in it.\n");
 	fprintf(to, "\n");
 }

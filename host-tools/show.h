@@ -11,4 +11,16 @@
 /* A result that result_read() took. With `all`, counters from a second source and of the engine too. */
 void show_result(FILE *to, JsonNode *result, bool all);
 
+/* Parts that show.c and show-table.c share. */
+
+/* Columns of a counter's name. */
+#define NAME_WIDTH	34
+
+/* All cells side by side. */
+void show_table(FILE *to, JsonObject *root, bool all);
+/* A figure's mean, with decimals only where it is small. g_free(). */
+char *show_mean(JsonObject *figure);
+/* Second sources, files of /proc and the engine's own statistics are for --all. */
+bool show_listed(const char *name, JsonObject *counter, bool all);
+
 #endif

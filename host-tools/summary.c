@@ -15,7 +15,8 @@ struct series {
 struct sums {
 	JsonObject *vm;
 	GHashTable *counters, *reports, *rates;	/* name to struct series */
-	GPtrArray *counter_order, *report_order, *rate_order;	/* names as first seen, of the tables */
+	GPtrArray *counter_order, *report_order,
+		*rate_order; /* names as first seen, of the tables */
 	struct stats time;
 	JsonObject *na, *histograms;
 	GPtrArray *warnings;	/* of the repeats' strings */
@@ -27,7 +28,8 @@ struct sums {
 double summary_number(JsonObject *o, const char *name, double otherwise)
 {
 	JsonNode *node = o ? json_object_get_member(o, name) : NULL;
-	GType type = node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_INVALID;
+	GType type = node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node)
+							 : G_TYPE_INVALID;
 
 	if (type == G_TYPE_INT64)
 		return (double)json_node_get_int(node);
@@ -40,8 +42,10 @@ const char *summary_string(JsonObject *o, const char *name, const char *otherwis
 {
 	JsonNode *node = o ? json_object_get_member(o, name) : NULL;
 
-	return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING ?
-	       json_node_get_string(node) : otherwise;
+	return node && JSON_NODE_HOLDS_VALUE(node) &&
+			       json_node_get_value_type(node) == G_TYPE_STRING
+		       ? json_node_get_string(node)
+		       : otherwise;
 }
 
 JsonObject *summary_object(JsonObject *o, const char *name)
@@ -72,8 +76,8 @@ static GHashTable *series_table(void)
 	return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, series_free);
 }
 
-static struct series *series_get(GHashTable *table, GPtrArray *order, const char *name, const char *unit,
-				 const char *source)
+static struct series *series_get(GHashTable *table, GPtrArray *order, const char *name,
+				 const char *unit, const char *source)
 {
 	struct series *s = g_hash_table_lookup(table, name);
 
@@ -123,7 +127,8 @@ static void add_report(struct sums *sums, const char *name, JsonObject *o)
 	if (isnan(value))
 		return;
 	stats_add(&series_get(rate ? sums->rates : sums->reports,
-			      rate ? sums->rate_order : sums->report_order, name, unit, "load")->stats,
+			      rate ? sums->rate_order : sums->report_order, name, unit, "load")
+			   ->stats,
 		  value);
 	if (!strcmp(name, "rounds"))
 		sums->fewest_rounds = fmin(sums->fewest_rounds, value);
@@ -151,13 +156,16 @@ static void add_histogram(struct sums *sums, const char *name, JsonObject *o)
 	to = summary_array(all, "buckets");
 	m = to ? json_array_get_length(to) : 0;
 	for (u32 i = 0; i < MAX(n, m); i++)
-		json_array_add_int_element(merged, (i < n ? json_array_get_int_element(from, i) : 0) +
+		json_array_add_int_element(merged,
+					   (i < n ? json_array_get_int_element(from, i) : 0) +
 						   (i < m ? json_array_get_int_element(to, i) : 0));
 	json_object_set_int_member(all, "count", (gint64)count);
 	json_object_set_int_member(all, "sum", (gint64)sum);
 	json_object_set_double_member(all, "mean", count ? sum / count : 0);
-	json_object_set_int_member(all, "min", (gint64)(first ? min : fmin(min, summary_number(all, "min", min))));
-	json_object_set_int_member(all, "max", (gint64)(first ? max : fmax(max, summary_number(all, "max", max))));
+	json_object_set_int_member(
+		all, "min", (gint64)(first ? min : fmin(min, summary_number(all, "min", min))));
+	json_object_set_int_member(
+		all, "max", (gint64)(first ? max : fmax(max, summary_number(all, "max", max))));
 	json_object_set_array_member(all, "buckets", merged);
 }
 
@@ -169,7 +177,8 @@ static void add_warnings(struct sums *sums, JsonObject *repeat)
 		JsonNode *node = json_array_get_element(list, i);
 		const char *text = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_string(node) : NULL;
 
-		if (text && !g_ptr_array_find_with_equal_func(sums->warnings, text, g_str_equal, NULL))
+		if (text &&
+		    !g_ptr_array_find_with_equal_func(sums->warnings, text, g_str_equal, NULL))
 			g_ptr_array_add(sums->warnings, (void *)text);
 	}
 }
@@ -261,7 +270,8 @@ static JsonArray *rate_remarks(const struct sums *sums)
 		json_array_add_string_element(remarks, text);
 	}
 	if (sums->whole_command)
-		json_array_add_string_element(remarks, "over the whole command, since the load set no marks");
+		json_array_add_string_element(
+			remarks, "over the whole command, since the load set no marks");
 	return remarks;
 }
 
@@ -287,7 +297,8 @@ static JsonObject *table_json(struct sums *sums, GHashTable *table, GPtrArray *o
 			stats_add(&s->stats, 0);
 		o = stats_json(s->unit, s->source, &s->stats);
 		if (rates) {
-			json_object_set_string_member(o, "time", summary_string(sums->vm, "time", "none"));
+			json_object_set_string_member(o, "time",
+						      summary_string(sums->vm, "time", "none"));
 			json_object_set_array_member(o, "trust",
 						     copy_array(summary_array(sums->vm, "trust")));
 			json_object_set_array_member(o, "remarks", rate_remarks(sums));

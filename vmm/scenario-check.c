@@ -62,7 +62,8 @@ static void check_pin(const struct scenario *s, struct scenario_problems *proble
 	}
 	if (have != want)
 		scenario_problem(problems, scenario_origin(s, "vm", "pin"),
-				 "vm.pin: %u host CPUs for %u vCPUs; name one for each", have, want);
+				 "vm.pin: %u host CPUs for %u vCPUs; name one for each", have,
+				 want);
 }
 
 /* Would it pass if it were not "none"? For those keys that take a distribution. */
@@ -101,6 +102,7 @@ void scenario_check(const struct scenario *s, struct scenario_problems *problems
 	check_pin(s, problems);
 	check_inject(s, problems);
 	if (s->boot_timeout_ns > s->timeout_ns)
-		scenario_problem(problems, scenario_origin(s, "run", "boot_timeout"),
-				 "run.boot_timeout is longer than run.timeout, which has the boot in it");
+		scenario_problem(
+			problems, scenario_origin(s, "run", "boot_timeout"),
+			"run.boot_timeout is longer than run.timeout, which has the boot in it");
 }

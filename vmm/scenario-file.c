@@ -103,8 +103,9 @@ static void scan_section(struct scan *s, const char *origin, char *text)
 	s->section = NULL;
 	s->unknown = true;
 	if (text[len - 1] != ']') {
-		scenario_problem(s->problems, origin,
-				 "a section is a line of its own, [name], with nothing behind the ]");
+		scenario_problem(
+			s->problems, origin,
+			"a section is a line of its own, [name], with nothing behind the ]");
 		return;
 	}
 	text[len - 1] = '\0';
@@ -125,8 +126,9 @@ static void scan_key(struct scan *s, const char *origin, char *text)
 	char *eq = strchr(text, '=');
 
 	if (!eq) {
-		scenario_problem(s->problems, origin,
-				 "neither [section], nor key = value, nor a comment (a whole line with #)");
+		scenario_problem(
+			s->problems, origin,
+			"neither [section], nor key = value, nor a comment (a whole line with #)");
 		return;
 	}
 	*eq = '\0';
@@ -142,7 +144,8 @@ static void scan_key(struct scan *s, const char *origin, char *text)
 		return;
 	}
 	if (!s->section) {
-		scenario_problem(s->problems, origin, "key %s stands before the first [section]", text);
+		scenario_problem(s->problems, origin, "key %s stands before the first [section]",
+				 text);
 		return;
 	}
 	if (!*text) {
@@ -161,7 +164,8 @@ static bool scan_text(struct scan *s, const char *origin, const char *line, size
 		return false;
 	}
 	if (!g_utf8_validate(line, len, NULL)) {
-		scenario_problem(s->problems, origin, "not UTF-8; a scenario is a text file in UTF-8");
+		scenario_problem(s->problems, origin,
+				 "not UTF-8; a scenario is a text file in UTF-8");
 		return false;
 	}
 	for (size_t i = 0; i < len; i++) {

@@ -45,10 +45,13 @@ static int parse_u64(const char *text, u64 min, u64 max, u64 *out, char **err)
 		return 0;
 	}
 	if (max == UINT64_MAX)
-		return scenario_fail(err, "\"%s\" is not a whole number of at least %" G_GUINT64_FORMAT, text,
-			    min);
-	return scenario_fail(err, "\"%s\" is not a whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
-		    text, min, max);
+		return scenario_fail(err,
+				     "\"%s\" is not a whole number of at least %" G_GUINT64_FORMAT,
+				     text, min);
+	return scenario_fail(err,
+			     "\"%s\" is not a whole number from %" G_GUINT64_FORMAT
+			     " to %" G_GUINT64_FORMAT,
+			     text, min, max);
 }
 
 /* The index of value in names, or -EINVAL with the nearest in *err. */
@@ -67,8 +70,8 @@ static int parse_choice(const char *value, const char *const *names, u32 nr, cha
 		g_free(list);
 		list = more;
 	}
-	return scenario_fail(err, "\"%s\" is none of %s%s%s%s", value, list, near ? "; did you mean " : "",
-		    near ? near : "", near ? "?" : "");
+	return scenario_fail(err, "\"%s\" is none of %s%s%s%s", value, list,
+			     near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static int set_engine(struct scenario *s, const char *value, char **err)
@@ -127,7 +130,8 @@ static int set_node_memory(struct scenario *s, const char *value, char **err)
 	g_autoptr(GPtrArray) parts = scenario_split(value, ",");
 
 	if (parts->len > TOPOLOGY_MAX_NODES)
-		return scenario_fail(err, "%u nodes; the most is %u", parts->len, TOPOLOGY_MAX_NODES);
+		return scenario_fail(err, "%u nodes; the most is %u", parts->len,
+				     TOPOLOGY_MAX_NODES);
 	g_free(s->node_memory);
 	s->node_memory = g_new0(u64, parts->len);
 	s->nr_node_memory = parts->len;
@@ -145,8 +149,8 @@ static int set_distance(struct scenario *s, const char *value, char **err)
 	u64 n;
 
 	if (parts->len > TOPOLOGY_MAX_NODES * TOPOLOGY_MAX_NODES)
-		return scenario_fail(err, "a matrix of %u distances; the most is %u x %u", parts->len,
-			    TOPOLOGY_MAX_NODES, TOPOLOGY_MAX_NODES);
+		return scenario_fail(err, "a matrix of %u distances; the most is %u x %u",
+				     parts->len, TOPOLOGY_MAX_NODES, TOPOLOGY_MAX_NODES);
 	g_free(s->distance);
 	s->distance = g_new0(u32, parts->len);
 	s->nr_distance = parts->len;
@@ -192,7 +196,9 @@ static int set_cost_model(struct scenario *s, const char *value, char **err)
 {
 	if (!strcmp(value, "none"))
 		return 0;
-	return scenario_fail(err, "cost models belong to the soft engine, which is not in this version; leave the key out");
+	return scenario_fail(
+		err,
+		"cost models belong to the soft engine, which is not in this version; leave the key out");
 }
 
 static int set_pin(struct scenario *s, const char *value, char **err)
@@ -207,8 +213,10 @@ static int set_pin(struct scenario *s, const char *value, char **err)
 			if (!ends[0] || parse_u64(ends[0], 0, 8191, &lo, err) ||
 			    (ends[1] && parse_u64(ends[1], lo, 8191, &hi, err))) {
 				g_free(*err);
-				return scenario_fail(err, "\"%s\" is neither none, auto nor a list of host CPUs like 0,2,4-7",
-					    value);
+				return scenario_fail(
+					err,
+					"\"%s\" is neither none, auto nor a list of host CPUs like 0,2,4-7",
+					value);
 			}
 		}
 	}
@@ -244,7 +252,8 @@ static int set_append(struct scenario *s, const char *value, char **err)
 {
 	/* The kernel's own limit (COMMAND_LINE_SIZE of x86), with room for what the VMM adds. */
 	if (strlen(value) > 1536)
-		return scenario_fail(err, "%zu bytes; a kernel command line has room for 1536", strlen(value));
+		return scenario_fail(err, "%zu bytes; a kernel command line has room for 1536",
+				     strlen(value));
 	replace(&s->append, value);
 	return 0;
 }
@@ -259,10 +268,14 @@ static int set_add(struct scenario *s, const char *value, char **err)
 		const char *item = s->add->pdata[i], *colon = strchr(item, ':');
 
 		if (!*item || item == colon)
-			return scenario_fail(err, "an empty path in the list: write PATH or PATH:GUESTPATH, parted by commas");
+			return scenario_fail(
+				err,
+				"an empty path in the list: write PATH or PATH:GUESTPATH, parted by commas");
 		if (colon && colon[1] != '/')
-			return scenario_fail(err, "\"%s\": the path in the guest, behind the colon, must begin with /",
-				    item);
+			return scenario_fail(
+				err,
+				"\"%s\": the path in the guest, behind the colon, must begin with /",
+				item);
 	}
 	return 0;
 }
@@ -302,8 +315,9 @@ static int set_pv(struct scenario *s, const char *value, char **err)
 static int set_command(struct scenario *s, const char *value, char **err)
 {
 	if (strlen(value) > 1000)
-		return scenario_fail(err, "%zu bytes; a command has room for 1000 (add a script with guest.add)",
-			    strlen(value));
+		return scenario_fail(
+			err, "%zu bytes; a command has room for 1000 (add a script with guest.add)",
+			strlen(value));
 	replace(&s->command, value);
 	return 0;
 }
@@ -409,8 +423,10 @@ const char *scenario_section(const char *name, char **err)
 
 	const char *near = nearest_name(name, sections, ARRAY_SIZE(sections));
 
-	scenario_fail(err, "unknown section [%.40s]%s%s%s; there are [vm], [guest], [run], [inject] and [vary]",
-	     name, near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "");
+	scenario_fail(
+		err,
+		"unknown section [%.40s]%s%s%s; there are [vm], [guest], [run], [inject] and [vary]",
+		name, near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "");
 	return NULL;
 }
 
@@ -436,7 +452,8 @@ bool scenario_key_known(const char *section, const char *key, char **err)
 	if (is_knob(section, key)) {
 		if (knob_name_ok(key + strlen("knob.")))
 			return true;
-		scenario_fail(err, "a knob's name has small letters, digits and _ only, 32 at most");
+		scenario_fail(err,
+			      "a knob's name has small letters, digits and _ only, 32 at most");
 		return false;
 	}
 	for (u32 i = 0; i < ARRAY_SIZE(later_keys); i++) {
@@ -484,8 +501,9 @@ int scenario_key_set(struct scenario *s, const char *section, const char *key, c
 
 	if (desc) {
 		if (!*value && !desc->empty_ok)
-			return scenario_fail(err, "no value%s%s", desc->def ? "; the default is " : "",
-				    desc->def ? desc->def : "");
+			return scenario_fail(err, "no value%s%s",
+					     desc->def ? "; the default is " : "",
+					     desc->def ? desc->def : "");
 		return desc->set(s, value, err);
 	}
 	if (is_knob(section, key))

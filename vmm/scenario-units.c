@@ -47,13 +47,14 @@ static int unit_fail(char **err, const char *text, const char *unit, const struc
 		list = more;
 	}
 	if (!*unit)
-		return scenario_fail(err, "\"%s\" has no unit: write it like %s (units are %s)", text, example,
-			    list);
+		return scenario_fail(err, "\"%s\" has no unit: write it like %s (units are %s)",
+				     text, example, list);
 
 	const char *near = nearest_name(unit, names, nr);
 
-	return scenario_fail(err, "\"%s\" has the unknown unit \"%s\"%s%s%s (units are %s)", text, unit,
-		    near ? "; did you mean " : "", near ? near : "", near ? "?" : "", list);
+	return scenario_fail(err, "\"%s\" has the unknown unit \"%s\"%s%s%s (units are %s)", text,
+			     unit, near ? "; did you mean " : "", near ? near : "", near ? "?" : "",
+			     list);
 }
 
 static const struct unit *unit_find(const char *name, const struct unit *units, u32 nr)
@@ -75,8 +76,10 @@ int scenario_parse_size(const char *text, u64 *bytes, char **err)
 		n = n * 10 + (u64)(*p++ - '0');
 	}
 	if (p == text || *p == '.')
-		return scenario_fail(err, "\"%s\" is not a size: a whole number and its unit, like 2GiB or 512MiB",
-			    text);
+		return scenario_fail(
+			err,
+			"\"%s\" is not a size: a whole number and its unit, like 2GiB or 512MiB",
+			text);
 	/* Zero is zero in every unit. */
 	if (!n && !*p) {
 		*bytes = 0;
@@ -101,7 +104,9 @@ int scenario_parse_time(const char *text, u64 *ns, char **err)
 	while (g_ascii_isdigit(*p) && whole < UINT64_MAX / 100)
 		whole = whole * 10 + (u64)(*p++ - '0');
 	if (p == text)
-		return scenario_fail(err, "\"%s\" is not a time: a number and its unit, like 50ms or 1.5s", text);
+		return scenario_fail(
+			err, "\"%s\" is not a time: a number and its unit, like 50ms or 1.5s",
+			text);
 	if (*p == '.') {
 		const char *dot = p++;
 

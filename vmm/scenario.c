@@ -207,9 +207,10 @@ static GPtrArray *vary_names(const struct scenario_key *k, struct scenario_probl
 		g_autofree char *section = NULL, *key = NULL, *err = NULL;
 
 		if (!split_name(name, &section, &key)) {
-			scenario_problem(problems, k->origin,
-					 "vary: \"%s\" is not section.key, like guest.knob.fault_path",
-					 name);
+			scenario_problem(
+				problems, k->origin,
+				"vary: \"%s\" is not section.key, like guest.knob.fault_path",
+				name);
 			return NULL;
 		}
 		if (!strcmp(section, "vary") || !scenario_section(section, &err)) {
@@ -251,8 +252,8 @@ static GPtrArray *vary_values(const struct scenario_key *k, u32 nr_names,
 		}
 		for (u32 j = 0; j < i; j++) {
 			if (!strcmp(values->pdata[j], value)) {
-				scenario_problem(problems, k->origin, "vary: %s: value %s stands twice",
-						 k->key, value);
+				scenario_problem(problems, k->origin,
+						 "vary: %s: value %s stands twice", k->key, value);
 				return NULL;
 			}
 		}
@@ -360,7 +361,8 @@ char **scenario_cell(const struct scenario *s, u32 i)
 			const char *part = names->len == 1 ? value :
 					   parts->pdata[parts->len == 1 ? 0 : n];
 
-			g_ptr_array_add(out, g_strdup_printf("%s=%s", (char *)names->pdata[n], part));
+			g_ptr_array_add(out,
+					g_strdup_printf("%s=%s", (char *)names->pdata[n], part));
 		}
 	}
 	g_ptr_array_add(out, NULL);
@@ -433,7 +435,8 @@ static void check_cells(const struct scenario *s, GPtrArray *keys,
 
 		scenario_fill(cell, of_cell, problems);
 		if (!scenario_key_find(of_cell, "run", "command"))
-			scenario_problem(problems, s->path, "run.command is missing (true does nothing)");
+			scenario_problem(problems, s->path,
+					 "run.command is missing (true does nothing)");
 		/* Values that could not be read have been reported; what follows from them is noise. */
 		if (problems->count == before)
 			scenario_check(cell, problems);

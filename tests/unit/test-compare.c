@@ -19,7 +19,8 @@ static const struct side plain = { 100, 1, 5, "host", NULL, NULL, "kvm", "2x10x2
 
 static JsonNode *result(const struct side *s)
 {
-	g_autofree char *error = s->stderr_ < 0 ? g_strdup("null") : g_strdup_printf("%f", s->stderr_);
+	g_autofree char *error =
+		s->stderr_ < 0 ? g_strdup("null") : g_strdup_printf("%f", s->stderr_);
 	g_autofree char *trust = s->trust ? g_strdup_printf("\"%s\"", s->trust) : g_strdup("");
 	g_autofree char *remark = s->remark ? g_strdup_printf("\"%s\"", s->remark) : g_strdup("");
 	g_autofree char *text = g_strdup_printf(
@@ -28,7 +29,8 @@ static JsonNode *result(const struct side *s)
 		"\"counters\":{\"c\":{\"unit\":\"events\",\"source\":\"vmm\",\"mean\":10,\"stderr\":0,\"n\":%d}},"
 		"\"rates\":{\"faults_per_s\":{\"unit\":\"faults/s\",\"source\":\"load\",\"mean\":%f,\"stderr\":%s,"
 		"\"n\":%d,\"time\":\"%s\",\"trust\":[%s],\"remarks\":[%s]}}}}]}",
-		s->engine, s->topology, (void *)s, s->n, s->mean, error, s->n, s->time, trust, remark);
+		s->engine, s->topology, (void *)s, s->n, s->mean, error, s->n, s->time, trust,
+		remark);
 	JsonNode *node = json_from_string(text, NULL);
 
 	g_assert_nonnull(node);
@@ -77,7 +79,8 @@ static void test_figures(void)
 
 static void test_verdict(void)
 {
-	struct side higher = plain, same = plain, single = plain, nested = plain, virt = plain, few = plain;
+	struct side higher = plain, same = plain, single = plain, nested = plain, virt = plain,
+		    few = plain;
 	char *said;
 
 	higher.mean = 150;

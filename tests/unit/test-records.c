@@ -73,7 +73,8 @@ static void test_cells(void)
 /* Cut at every byte: whole lines count, the cut one does not, and nothing else happens. */
 static void test_cut(void)
 {
-	static const char line[] = "{\"record\":\"repeat\",\"cell\":\"a=2\",\"repeat\":0,\"x\":[1,2,{\"y\":\"\\u00e9\"}]}\n";
+	static const char line[] =
+		"{\"record\":\"repeat\",\"cell\":\"a=2\",\"repeat\":0,\"x\":[1,2,{\"y\":\"\\u00e9\"}]}\n";
 	g_autofree char *two = g_strconcat(line, line, NULL);
 	size_t len = strlen(line);
 
@@ -94,8 +95,16 @@ static void test_cut(void)
 static void test_noise(void)
 {
 	static const char *const lines[] = {
-		"nonsense", "[]", "3", "null", "{}", "{\"record\":\"vm\"}", "{\"record\":3,\"cell\":4}",
-		"{\"record\":\"vm\",\"cell\":\"nobody\"}", "{\"record\":\"other\",\"cell\":\"a=1\"}", "{\"record\":",
+		"nonsense",
+		"[]",
+		"3",
+		"null",
+		"{}",
+		"{\"record\":\"vm\"}",
+		"{\"record\":3,\"cell\":4}",
+		"{\"record\":\"vm\",\"cell\":\"nobody\"}",
+		"{\"record\":\"other\",\"cell\":\"a=1\"}",
+		"{\"record\":",
 		"\xff\xfe",
 	};
 
@@ -116,7 +125,8 @@ static void test_noise(void)
 static void test_worse(void)
 {
 	g_assert_cmpint(front_worse(STATUS_DONE, STATUS_COMMAND_FAILED), ==, STATUS_COMMAND_FAILED);
-	g_assert_cmpint(front_worse(STATUS_GUEST_DIED, STATUS_COMMAND_FAILED), ==, STATUS_GUEST_DIED);
+	g_assert_cmpint(front_worse(STATUS_GUEST_DIED, STATUS_COMMAND_FAILED), ==,
+			STATUS_GUEST_DIED);
 	g_assert_cmpint(front_worse(STATUS_GUEST_DIED, STATUS_INTERNAL), ==, STATUS_INTERNAL);
 	g_assert_cmpint(front_worse(STATUS_DONE, STATUS_DONE), ==, STATUS_DONE);
 	g_assert_cmpint(front_worse(STATUS_INTERRUPTED, STATUS_DONE), ==, STATUS_INTERRUPTED);
@@ -130,7 +140,10 @@ static void test_numbers(void)
 		int decimals;
 		const char *text;
 	} cases[] = {
-		{ 0, 0, "0" }, { 999, 0, "999" }, { 1000, 0, "1,000" }, { -1234567.5, 1, "-1,234,567.5" },
+		{ 0, 0, "0" },
+		{ 999, 0, "999" },
+		{ 1000, 0, "1,000" },
+		{ -1234567.5, 1, "-1,234,567.5" },
 		{ 123456, 0, "123,456" },
 	};
 
@@ -140,21 +153,24 @@ static void test_numbers(void)
 		g_assert_cmpstr(text, ==, cases[i].text);
 	}
 
-	g_autofree char *us = front_duration(5e3), *ms = front_duration(12.3e6), *ns = front_duration(7);
+	g_autofree char *us = front_duration(5e3), *ms = front_duration(12.3e6),
+			*ns = front_duration(7);
 
 	g_assert_cmpstr(us, ==, "5 us");
 	g_assert_cmpstr(ms, ==, "12.3 ms");
 	g_assert_cmpstr(ns, ==, "7 ns");
 }
 
-#define RESULT	"{\"schema\":\"faultbed-result/1\",\"scenario\":{\"z\":\"1\",\"a\":\"\\\"q\\\\\"},\"cells\":" \
-		"[{\"name\":\"only\",\"summary\":{\"counters\":{},\"rates\":{},\"reports\":{},\"time\":{}}}]," \
-		"\"flat\":[1,2.5,null,\"x\"],\"deep\":[[1],{}]}"
+#define RESULT                                                                                         \
+	"{\"schema\":\"faultbed-result/1\",\"scenario\":{\"z\":\"1\",\"a\":\"\\\"q\\\\\"},\"cells\":"  \
+	"[{\"name\":\"only\",\"summary\":{\"counters\":{},\"rates\":{},\"reports\":{},\"time\":{}}}]," \
+	"\"flat\":[1,2.5,null,\"x\"],\"deep\":[[1],{}]}"
 
 static void test_result_file(void)
 {
 	g_autofree char *dir = g_dir_make_tmp("faultbed-test-XXXXXX", NULL);
-	g_autofree char *sub = g_build_filename(dir, "a", NULL), *path = g_build_filename(sub, "r.json", NULL);
+	g_autofree char *sub = g_build_filename(dir, "a", NULL),
+			*path = g_build_filename(sub, "r.json", NULL);
 	g_autoptr(JsonNode) node = json_from_string(RESULT, NULL), back = NULL;
 	g_autofree char *text = result_to_text(node), *again = NULL;
 
@@ -181,7 +197,12 @@ static void test_result_file(void)
 static void test_bad_result(void)
 {
 	static const char *const texts[] = {
-		"", "x", "[]", "{}", "{\"schema\":\"faultbed-result/2\"}", "{\"schema\":\"faultbed-result/1\"}",
+		"",
+		"x",
+		"[]",
+		"{}",
+		"{\"schema\":\"faultbed-result/2\"}",
+		"{\"schema\":\"faultbed-result/1\"}",
 		"{\"schema\":\"faultbed-result/1\",\"scenario\":{},\"cells\":[]}",
 		"{\"schema\":\"faultbed-result/1\",\"scenario\":{},\"cells\":[3]}",
 		"{\"schema\":\"faultbed-result/1\",\"scenario\":{},\"cells\":[{\"name\":\"x\",\"summary\":{}}]}",

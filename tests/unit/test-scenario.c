@@ -102,12 +102,13 @@ static void test_defaults(struct fixture *f, const void *unused)
 
 static void test_values(struct fixture *f, const void *unused)
 {
-	load(f, "[vm]\nengine=nested\ntopology = 4x15x2\ncpu_order = siblings-adjacent\nmemory = 4GiB\n"
-		"nodes = 2\nnode_memory = 4GiB,0\ndistance = 10,21;31,10\napic = xapic\ncpu_model = host\n"
-		"[guest]\nkernel = k/bzImage\ninitrd = /i\nappend = a b # c\nadd = x:/bin/x, y\n"
-		"pv = tlb_flush, pv_eoi\nknob.fault_path = speculative\n"
-		"[run]\ncommand = multi-fault 20\nwarmup = 1.5ms\nduration = 2s\nrepeat = 5\nseed = 0x10\n"
-		"timeout = 20s\nboot_timeout = 10s\n[inject]\nipi.remote = fixed:5us\nept.count = yes\n");
+	load(f,
+	     "[vm]\nengine=nested\ntopology = 4x15x2\ncpu_order = siblings-adjacent\nmemory = 4GiB\n"
+	     "nodes = 2\nnode_memory = 4GiB,0\ndistance = 10,21;31,10\napic = xapic\ncpu_model = host\n"
+	     "[guest]\nkernel = k/bzImage\ninitrd = /i\nappend = a b # c\nadd = x:/bin/x, y\n"
+	     "pv = tlb_flush, pv_eoi\nknob.fault_path = speculative\n"
+	     "[run]\ncommand = multi-fault 20\nwarmup = 1.5ms\nduration = 2s\nrepeat = 5\nseed = 0x10\n"
+	     "timeout = 20s\nboot_timeout = 10s\n[inject]\nipi.remote = fixed:5us\nept.count = yes\n");
 	g_assert_nonnull(f->s);
 
 	struct scenario *s = f->s;
@@ -143,7 +144,8 @@ static void test_mistakes(struct fixture *f, const void *unused)
 	static const struct {
 		const char *text, *says;
 	} bad[] = {
-		{ "[vm]\ntopolgy = 1x1x1\n" RUN, "x.ini:2: vm.topolgy: unknown key; did you mean topology?" },
+		{ "[vm]\ntopolgy = 1x1x1\n" RUN,
+		  "x.ini:2: vm.topolgy: unknown key; did you mean topology?" },
 		{ "[vn]\n" RUN, "x.ini:1: unknown section [vn]; did you mean [vm]?" },
 		{ "[vm]\nengine = kvn\n" RUN, "x.ini:2: vm.engine: \"kvn\" is none of" },
 		{ "[vm]\nmemory = 2GB\n" RUN, "unknown unit \"GB\"; did you mean GiB?" },
@@ -155,7 +157,8 @@ static void test_mistakes(struct fixture *f, const void *unused)
 		{ "[vm]\nmemory = 1 GiB\n" RUN, "unknown unit \" GiB\"" },
 		{ "[vm]\nmemory = 1GiB # one\n" RUN, "(a comment is a whole line)" },
 		{ "[vm]\nmemory =\n" RUN, "x.ini:2: vm.memory: no value; the default is 1GiB" },
-		{ "[vm]\nmemory = 1GiB\nmemory = 1GiB\n" RUN, "x.ini:3: key vm.memory a second time; line 2" },
+		{ "[vm]\nmemory = 1GiB\nmemory = 1GiB\n" RUN,
+		  "x.ini:3: key vm.memory a second time; line 2" },
 		{ "[vm]\n[vm]\n" RUN, "x.ini:2: section [vm] a second time; line 1" },
 		{ "memory = 1GiB\n" RUN, "x.ini:1: key memory stands before the first [section]" },
 		{ "[vm] x\n" RUN, "x.ini:1: a section is a line of its own" },
@@ -163,7 +166,8 @@ static void test_mistakes(struct fixture *f, const void *unused)
 		{ "[vm]\nhello\n" RUN, "x.ini:2: neither [section], nor key = value" },
 		{ "[vm]\n= 3\n" RUN, "x.ini:2: no key before the =" },
 		{ "; c\n" RUN, "x.ini:1: a comment begins with #" },
-		{ "[run]\nmemory = 1GiB\ncommand = true\n", "run.memory: no key of [run]; it belongs to [vm]" },
+		{ "[run]\nmemory = 1GiB\ncommand = true\n",
+		  "run.memory: no key of [run]; it belongs to [vm]" },
 		{ "[run]\n", "run.command is missing" },
 		{ "", "run.command is missing" },
 		{ "[run]\ncommand = true\nwarmup = 50\n", "\"50\" has no unit" },
@@ -173,14 +177,16 @@ static void test_mistakes(struct fixture *f, const void *unused)
 		{ "[run]\ncommand = true\nrepeat = 0\n", "whole number from 1" },
 		{ "[run]\ncommand = true\nrepeat = -1\n", "whole number from 1" },
 		{ "[run]\ncommand = true\nseed = x\n", "not a whole number" },
-		{ "[run]\ncommand = true\ntimeout = 1s\nboot_timeout = 2s\n", "x.ini:4: run.boot_timeout is longer" },
+		{ "[run]\ncommand = true\ntimeout = 1s\nboot_timeout = 2s\n",
+		  "x.ini:4: run.boot_timeout is longer" },
 		{ "[vm]\ntopology = 0x1x1\n" RUN, "x.ini:2: vm.topology:" },
 		{ "[vm]\ntopology = 2x10\n" RUN, "x.ini:2: vm.topology:" },
 		{ "[vm]\ntopology = 1x300x1\n" RUN, "x.ini:2: vm.topology:" },
 		{ "[vm]\nmemory = 32MiB\n" RUN, "x.ini:2: vm.memory:" },
 		{ "[vm]\ndistance = 10,21,21\n" RUN, "x.ini:2: vm.distance:" },
 		{ "[vm]\nnodes = 3\n" RUN, "x.ini:2: vm.nodes:" },
-		{ "[vm]\nnode_memory = 1GiB\n" RUN, "x.ini:2: vm.node_memory: 1 sizes for 2 nodes" },
+		{ "[vm]\nnode_memory = 1GiB\n" RUN,
+		  "x.ini:2: vm.node_memory: 1 sizes for 2 nodes" },
 		{ "[vm]\npin = 0,1\n" RUN, "x.ini:2: vm.pin: 2 host CPUs for 40 vCPUs" },
 		{ "[vm]\npin = x\n" RUN, "neither none, auto nor a list" },
 		{ "[vm]\ncost_model = ivb-ep\n" RUN, "not in this version" },
@@ -194,14 +200,16 @@ static void test_mistakes(struct fixture *f, const void *unused)
 		{ "[inject]\nipi.remot = none\n" RUN, "x.ini:2: inject.ipi.remot:" },
 		{ "[inject]\nipi.remote = fixed:5\n" RUN, "x.ini:2: inject.ipi.remote:" },
 		{ "[vary]\nmemory = 1GiB\n" RUN, "x.ini:2: vary: \"memory\" is not section.key" },
-		{ "[vary]\nvm.memry = 1GiB\n" RUN, "x.ini:2: vary: vm.memry: unknown key; did you mean memory?" },
+		{ "[vary]\nvm.memry = 1GiB\n" RUN,
+		  "x.ini:2: vary: vm.memry: unknown key; did you mean memory?" },
 		{ "[vary]\nvm.memory = 1GiB,\n" RUN, "value 2 is empty" },
 		{ "[vary]\nvm.memory = 1GiB,1GiB\n" RUN, "stands twice" },
 		{ "[vary]\nvm.memory = 1GiB, 2MiB\n" RUN, "x.ini:2: vm.memory:" },
 		{ "[vary]\nvm.memory = 1GiB, 2GB\n" RUN, "x.ini:2: vm.memory: \"2GB\"" },
 		{ "[vary]\nvary.vm.memory = 1GiB\n" RUN, "cannot vary itself" },
 		{ "[vary]\nvm.memory + vm.nodes = 1GiB + 2 + 3\n" RUN, "3 parts for 2 keys" },
-		{ "[vary]\nvm.memory + vm.nodes = 1GiB + 2\nvm.nodes = 1, 2\n" RUN, "varied twice" },
+		{ "[vary]\nvm.memory + vm.nodes = 1GiB + 2\nvm.nodes = 1, 2\n" RUN,
+		  "varied twice" },
 		{ "[vm]\nmem\x01ory = 1\n" RUN, "x.ini:2: control character 0x01" },
 		{ "[vm]\n\xff\xfe = 1\n" RUN, "x.ini:2: not UTF-8" },
 	};
@@ -222,14 +230,16 @@ static void test_all_reported(struct fixture *f, const void *unused)
 
 	g_auto(GStrv) lines = g_strsplit(f->said, "\n", -1);
 
-	g_assert_cmpuint(g_strv_length(lines), ==, 4);	/* three, and what is behind the last newline */
+	g_assert_cmpuint(g_strv_length(lines), ==,
+			 4); /* three, and what is behind the last newline */
 }
 
 static void test_cells(struct fixture *f, const void *unused)
 {
-	load(f, RUN "[vary]\nguest.knob.fault_path = mmap_lock, speculative\nvm.topology = 1x1x1, 2x2x2, 2x10x2\n"
-		"vm.distance = 10,21 | 10,31\n"
-		"inject.ipi.remote + inject.timer.all = none, fixed:5us + fixed:7us\n");
+	load(f, RUN
+	     "[vary]\nguest.knob.fault_path = mmap_lock, speculative\nvm.topology = 1x1x1, 2x2x2, 2x10x2\n"
+	     "vm.distance = 10,21 | 10,31\n"
+	     "inject.ipi.remote + inject.timer.all = none, fixed:5us + fixed:7us\n");
 	g_assert_nonnull(f->s);
 	g_assert_cmpuint(scenario_cells(f->s), ==, 2 * 3 * 2 * 2);
 
@@ -287,7 +297,8 @@ static void test_too_many_cells(struct fixture *f, const void *unused)
 static void test_set(struct fixture *f, const void *unused)
 {
 	const char *ok[] = { "vm.topology=1x2x1", "run.command=echo a=b", "guest.append=", NULL };
-	const char *bad[] = { "nonsense", "vm.memory=3", "vn.memory=1GiB", "vm.memoy=1GiB", "x.=1", NULL };
+	const char *bad[] = { "nonsense",      "vm.memory=3", "vn.memory=1GiB",
+			      "vm.memoy=1GiB", "x.=1",	      NULL };
 	const char *text = "[vm]\ntopology = 0x0x0\n" RUN "[vary]\nvm.memory = 1GiB, 2GiB\n";
 
 	load_bytes(f, text, strlen(text), ok);
@@ -308,7 +319,8 @@ static void test_set(struct fixture *f, const void *unused)
 
 static void test_effective(struct fixture *f, const void *unused)
 {
-	load(f, "[inject]\ntimer.all = fixed:1us\nipi.all = none\n[run]\ncommand = true\n[guest]\nknob.b = 1\nknob.a = 2\n");
+	load(f,
+	     "[inject]\ntimer.all = fixed:1us\nipi.all = none\n[run]\ncommand = true\n[guest]\nknob.b = 1\nknob.a = 2\n");
 	g_assert_nonnull(f->s);
 
 	g_autoptr(GPtrArray) e = scenario_effective(f->s);
@@ -371,11 +383,27 @@ static void test_units(void)
 		const char *text;
 		u64 ns;
 	} good[] = {
-		{ "0ns", 0 }, { "1ns", 1 }, { "3us", 3000 }, { "1.5us", 1500 }, { "50ms", 50000000 },
-		{ "0.000000001s", 1 }, { "2s", 2 * NSEC_PER_SEC },
+		{ "0ns", 0 },
+		{ "1ns", 1 },
+		{ "3us", 3000 },
+		{ "1.5us", 1500 },
+		{ "50ms", 50000000 },
+		{ "0.000000001s", 1 },
+		{ "2s", 2 * NSEC_PER_SEC },
 	};
-	static const char *const bad[] = { "", "s", "1", "-1s", "1S", "1 s", "1e3s", "0x1s", "1.2.3s",
-					   "99999999999999999999s", "9999999999999999s", "nan", "infs" };
+	static const char *const bad[] = { "",
+					   "s",
+					   "1",
+					   "-1s",
+					   "1S",
+					   "1 s",
+					   "1e3s",
+					   "0x1s",
+					   "1.2.3s",
+					   "99999999999999999999s",
+					   "9999999999999999s",
+					   "nan",
+					   "infs" };
 	u64 v;
 
 	for (size_t i = 0; i < G_N_ELEMENTS(good); i++) {

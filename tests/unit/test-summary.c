@@ -45,8 +45,8 @@ static void test_student(void)
 {
 	static const struct {
 		double df, t;
-	} table[] = { { 1, 12.7062 }, { 2, 4.30265 }, { 4, 2.77645 }, { 9, 2.26216 }, { 30, 2.04227 },
-		      { 1e6, 1.95997 } };
+	} table[] = { { 1, 12.7062 }, { 2, 4.30265 },  { 4, 2.77645 },
+		      { 9, 2.26216 }, { 30, 2.04227 }, { 1e6, 1.95997 } };
 
 	for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
 		NEAR(student_quantile(0.975, table[i].df), table[i].t, 1e-4);
@@ -87,7 +87,8 @@ static double member(JsonObject *s, const char *of, const char *name, const char
 
 static void test_repeats(void)
 {
-	JsonObject *s = build("[{\"time_ns\":500000000,\"marks\":\"load\",\"exit_status\":0,"
+	JsonObject *s = build(
+		"[{\"time_ns\":500000000,\"marks\":\"load\",\"exit_status\":0,"
 		"\"counters\":{\"a\":{\"value\":10,\"unit\":\"events\",\"source\":\"vmm\"},"
 		"\"t\":{\"value\":7,\"unit\":\"ns\",\"source\":\"vmm\"},"
 		"\"kvm_x\":{\"value\":4,\"unit\":\"events\",\"source\":\"kvm\"}},"
@@ -124,10 +125,12 @@ static void test_repeats(void)
 	g_assert_cmpstr(summary_string(summary_object(s, "na"), "m", ""), ==, "why");
 
 	JsonObject *rate = summary_object(summary_object(s, "rates"), "a_per_s");
-	JsonArray *buckets = summary_array(summary_object(summary_object(s, "histograms"), "h"), "buckets");
+	JsonArray *buckets =
+		summary_array(summary_object(summary_object(s, "histograms"), "h"), "buckets");
 
 	g_assert_cmpstr(summary_string(rate, "time", ""), ==, "host");
-	g_assert_cmpstr(json_array_get_string_element(summary_array(rate, "trust"), 0), ==, "nested: x");
+	g_assert_cmpstr(json_array_get_string_element(summary_array(rate, "trust"), 0), ==,
+			"nested: x");
 	g_assert_cmpuint(json_array_get_length(summary_array(rate, "remarks")), ==, 0);
 	g_assert_cmpint(json_array_get_int_element(buckets, 1), ==, 1);
 	g_assert_cmpint(json_array_get_int_element(buckets, 2), ==, 2);
@@ -142,21 +145,28 @@ static void test_remarks(void)
 		u32 remarks;
 		const char *text;
 	} cases[] = {
-		{ "\"marks\":\"load\",\"reports\":{\"rounds\":{\"value\":10,\"unit\":\"rounds\"}}", 0, NULL },
-		{ "\"marks\":\"load\",\"reports\":{\"rounds\":{\"value\":9,\"unit\":\"rounds\"}}", 1, "only 9 whole rounds" },
-		{ "\"marks\":\"load\",\"reports\":{\"partial\":{\"value\":1,\"unit\":\"bool\"}}", 1, "partial" },
+		{ "\"marks\":\"load\",\"reports\":{\"rounds\":{\"value\":10,\"unit\":\"rounds\"}}",
+		  0, NULL },
+		{ "\"marks\":\"load\",\"reports\":{\"rounds\":{\"value\":9,\"unit\":\"rounds\"}}",
+		  1, "only 9 whole rounds" },
+		{ "\"marks\":\"load\",\"reports\":{\"partial\":{\"value\":1,\"unit\":\"bool\"}}", 1,
+		  "partial" },
 		{ "\"marks\":\"command\"", 1, "whole command" },
 	};
 
 	for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-		g_autofree char *text = g_strdup_printf("[{\"time_ns\":1000,\"exit_status\":0,\"counters\":{\"a\":"
-			"{\"value\":1,\"unit\":\"events\",\"source\":\"vmm\"}},%s}]", cases[i].repeat);
+		g_autofree char *text = g_strdup_printf(
+			"[{\"time_ns\":1000,\"exit_status\":0,\"counters\":{\"a\":"
+			"{\"value\":1,\"unit\":\"events\",\"source\":\"vmm\"}},%s}]",
+			cases[i].repeat);
 		JsonObject *s = build(text);
-		JsonArray *remarks = summary_array(summary_object(summary_object(s, "rates"), "a_per_s"), "remarks");
+		JsonArray *remarks = summary_array(
+			summary_object(summary_object(s, "rates"), "a_per_s"), "remarks");
 
 		g_assert_cmpuint(json_array_get_length(remarks), ==, cases[i].remarks);
 		if (cases[i].text)
-			g_assert_nonnull(strstr(json_array_get_string_element(remarks, 0), cases[i].text));
+			g_assert_nonnull(
+				strstr(json_array_get_string_element(remarks, 0), cases[i].text));
 		json_object_unref(s);
 	}
 }
@@ -164,7 +174,8 @@ static void test_remarks(void)
 /* One repeat has a mean and no error; none has neither, and nothing divides by zero. */
 static void test_few(void)
 {
-	JsonObject *s = build("[{\"time_ns\":0,\"exit_status\":0,\"counters\":{\"a\":{\"value\":5,\"unit\":\"events\"}}}]");
+	JsonObject *s = build(
+		"[{\"time_ns\":0,\"exit_status\":0,\"counters\":{\"a\":{\"value\":5,\"unit\":\"events\"}}}]");
 	JsonObject *a = summary_object(summary_object(s, "counters"), "a");
 
 	g_assert_cmpfloat(summary_number(a, "mean", 0), ==, 5);
@@ -176,8 +187,9 @@ static void test_few(void)
 	g_assert_cmpfloat(summary_number(s, "repeats", -1), ==, 0);
 	json_object_unref(s);
 	/* Members of wrong types are passed over. */
-	s = build("[1, {\"counters\":3,\"reports\":[],\"histograms\":{\"h\":4},\"warnings\":[5,{}],\"na\":1},"
-		  "{\"counters\":{\"a\":{\"value\":\"x\"},\"b\":7}}]");
+	s = build(
+		"[1, {\"counters\":3,\"reports\":[],\"histograms\":{\"h\":4},\"warnings\":[5,{}],\"na\":1},"
+		"{\"counters\":{\"a\":{\"value\":\"x\"},\"b\":7}}]");
 	g_assert_cmpfloat(summary_number(s, "repeats", -1), ==, 2);
 	json_object_unref(s);
 }
