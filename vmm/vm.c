@@ -84,7 +84,7 @@ static enum status vm_topology(struct vm *vm, const struct scenario *s)
 	char *err = NULL;
 
 	scenario_topology(s, &params);
-	params.x2apic = vm->apic != APIC_XAPIC;
+	params.x2apic = vm->apic == APIC_X2APIC;
 	if (topology_init(&vm->topo, &params, &err) == 0)
 		return STATUS_DONE;
 	fb_err("%s: %s", scenario_origin(s, "vm", "topology"), err);
@@ -108,6 +108,11 @@ static enum status vm_injection(struct vm *vm, const struct scenario *s)
 		status = STATUS_BAD_INPUT;
 	}
 	g_free(dir);
+	if (status == STATUS_DONE && inject_check_nodes(&vm->inject, vm->topo.nr_nodes, &err)) {
+		fb_err("%s: [inject]: %s", s->path, err);
+		g_free(err);
+		status = STATUS_BAD_INPUT;
+	}
 	return status;
 }
 

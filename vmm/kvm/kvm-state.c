@@ -44,9 +44,10 @@ static const struct { u32 msr; size_t off; } state_msr[] = {
 	{ MSR_IA32_PAT, offsetof(struct x86_state, pat) },
 };
 
-struct msr_block {
+/* struct kvm_msrs ends in a flexible array: room for the list behind it. */
+union msr_block {
 	struct kvm_msrs head;
-	struct kvm_msr_entry entry[ARRAY_SIZE(state_msr)];
+	u8 room[sizeof(struct kvm_msrs) + ARRAY_SIZE(state_msr) * sizeof(struct kvm_msr_entry)];
 };
 
 static int state_error(const struct vcpu *vcpu, const char *what, int err)
@@ -57,26 +58,28 @@ static int state_error(const struct vcpu *vcpu, const char *what, int err)
 
 static int get_msrs(struct vcpu *vcpu, struct kvm_vcpu *kv, struct x86_state *state)
 {
-	struct msr_block b = { .head.nmsrs = ARRAY_SIZE(state_msr) };
+	union msr_block b = { .room = { 0 } };
 	size_t i;
 
+	b.head.nmsrs = ARRAY_SIZE(state_msr);
 	for (i = 0; i < ARRAY_SIZE(state_msr); i++)
-		b.entry[i].index = state_msr[i].msr;
+		b.head.entries[i].index = state_msr[i].msr;
 	if (ioctl(kv->fd, KVM_GET_MSRS, &b) != (int)ARRAY_SIZE(state_msr))
 		return state_error(vcpu, "reading MSRs", errno ? errno : EIO);
 	for (i = 0; i < ARRAY_SIZE(state_msr); i++)
-		memcpy((u8 *)state + state_msr[i].off, &b.entry[i].data, sizeof(u64));
+		memcpy((u8 *)state + state_msr[i].off, &b.head.entries[i].data, sizeof(u64));
 	return 0;
 }
 
 static int set_msrs(struct vcpu *vcpu, struct kvm_vcpu *kv, const struct x86_state *state)
 {
-	struct msr_block b = { .head.nmsrs = ARRAY_SIZE(state_msr) };
+	union msr_block b = { .room = { 0 } };
 	size_t i;
 
+	b.head.nmsrs = ARRAY_SIZE(state_msr);
 	for (i = 0; i < ARRAY_SIZE(state_msr); i++) {
-		b.entry[i].index = state_msr[i].msr;
-		memcpy(&b.entry[i].data, (const u8 *)state + state_msr[i].off, sizeof(u64));
+		b.head.entries[i].index = state_msr[i].msr;
+		memcpy(&b.head.entries[i].data, (const u8 *)state + state_msr[i].off, sizeof(u64));
 	}
 	if (ioctl(kv->fd, KVM_SET_MSRS, &b) != (int)ARRAY_SIZE(state_msr))
 		return state_error(vcpu, "writing MSRs", errno ? errno : EIO);

@@ -43,7 +43,7 @@ struct kvm_vcpu {
 	bool timer_made;		/* (v) */
 	u64 armed;			/* (v) deadline the timer is set to, CLOCK_NEVER = disarmed */
 	u64 apic_base;			/* (v) last seen from KVM */
-	_Atomic pid_t tid;		/* (a) 0 before the first run */
+	pid_t tid;			/* (a) 0 before the first run */
 	pthread_t thread;		/* (a) valid once tid is */
 	struct kvm_stats stats;
 };

@@ -46,7 +46,7 @@ struct userfault {
 	u32 nr_shards;			/* (c) */
 	struct uf_shard shard[UF_MAX_SHARDS];
 	/* One bit a page of the memfd: has the guest touched it, and is it mapped now? */
-	_Atomic u64 *touched, *mapped;	/* (a) */
+	u64 *touched, *mapped;	/* (a) */
 };
 
 /* A fault's way through the clock: offset of the page in the memfd, the kind, and who waits. */
@@ -56,14 +56,14 @@ struct userfault {
 #define UF_ARG_CPU(arg)			((u32)((arg) & 0x7fff))
 #define UF_CPU_NONE			0x7fffu
 
-static bool bit_test_set(_Atomic u64 *map, u64 i)
+static bool bit_test_set(u64 *map, u64 i)
 {
-	return __atomic_fetch_or((u64 *)&map[i / 64], BIT_ULL(i % 64), __ATOMIC_RELAXED) >> (i % 64) & 1;
+	return __atomic_fetch_or(&map[i / 64], BIT_ULL(i % 64), __ATOMIC_RELAXED) >> (i % 64) & 1;
 }
 
-static bool bit_test_clear(_Atomic u64 *map, u64 i)
+static bool bit_test_clear(u64 *map, u64 i)
 {
-	return __atomic_fetch_and((u64 *)&map[i / 64], ~BIT_ULL(i % 64), __ATOMIC_RELAXED) >> (i % 64) & 1;
+	return __atomic_fetch_and(&map[i / 64], ~BIT_ULL(i % 64), __ATOMIC_RELAXED) >> (i % 64) & 1;
 }
 
 static int uf_open(char *why, size_t why_len)
