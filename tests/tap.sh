@@ -86,3 +86,25 @@ tap_done()
 	echo "1..$TAP_N"
 	[ $TAP_FAILED = 0 ]
 }
+
+# json FILE PATH: what is there, one value a line; * stands for every member ("cells.*.status").
+json()
+{
+	perl -MJSON::PP -e '
+		my ($file, @path) = ($ARGV[0], split /\|/, $ARGV[1]);
+		open my $f, "<", $file or exit 1;
+		local $/;
+		my @at = (JSON::PP->new->utf8->allow_bignum->decode(<$f>));
+		for my $p (@path) {
+			@at = map {
+				ref $_ eq "HASH" ? ($p eq "*" ? @{$_}{sort keys %$_} : exists $_->{$p} ? $_->{$p} : ()) :
+				ref $_ eq "ARRAY" ? ($p eq "*" ? @$_ : $p < @$_ ? $_->[$p] : ()) : ()
+			} @at;
+		}
+		for (@at) {
+			my $text = ref $_ ? JSON::PP->new->canonical->encode($_) : $_ // "null";
+			$text =~ s/\s+/ /g;
+			print "$text\n";
+		}
+	' "$1" "$(printf '%s' "$2" | sed 's/\([^\\]\)\./\1|/g; s/\\\././g')"
+}
