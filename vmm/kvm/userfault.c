@@ -45,8 +45,8 @@ struct userfault {
 	struct vm *vm;			/* (c) */
 	u32 nr_shards;			/* (c) */
 	struct uf_shard shard[UF_MAX_SHARDS];
-	/* One bit a page of the memfd: has the guest touched it, and is it mapped now? */
-	u64 *touched, *mapped;	/* (a) */
+	/* One bit a page of the memfd: is it mapped in the guest's view, and was it taken away there? */
+	u64 *mapped, *dropped;	/* (a) */
 };
 
 /* A fault's way through the clock: offset of the page in the memfd, the kind, and who waits. */
@@ -59,6 +59,11 @@ struct userfault {
 static bool bit_test_set(u64 *map, u64 i)
 {
 	return __atomic_fetch_or(&map[i / 64], BIT_ULL(i % 64), __ATOMIC_RELAXED) >> (i % 64) & 1;
+}
+
+static bool bit_test(const u64 *map, u64 i)
+{
+	return __atomic_load_n(&map[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1;
 }
 
 static bool bit_test_clear(u64 *map, u64 i)
@@ -169,6 +174,7 @@ static void uf_resolve(void *ctx, u64 arg, u64 due, u64 now)
 
 		ret = ioctl(shard->fd, UFFDIO_WAKE, &range);
 	}
+	bit_test_clear(uf->dropped, page);
 	bit_test_set(uf->mapped, page);
 	if (ret < 0 && uf->vm->stop == VM_RUNNING) {
 		fb_err("kvm: resolving a second-level fault at host address 0x%llx: %s", (unsigned long long)addr,
@@ -196,11 +202,13 @@ static void uf_event(struct uf_shard *shard, const struct uffd_msg *msg, u64 now
 		page = (s->offset + addr - start) >> PAGE_SHIFT;
 		arg = UF_ARG(page, minor, cpu);
 		if (cpu != UF_CPU_NONE) {
+			/*
+			 * Not whether the page was touched before: two vCPUs that meet on a new page
+			 * both fault, and both touch it first.
+			 */
 			delay = vcpu_ept_violation(vm->vcpu[cpu], s->gpa + addr - start,
-						   bit_test_set(uf->touched, page));
+						   bit_test(uf->dropped, page));
 			counter_add(&vm->vcpu[cpu]->counters, COUNTER_ept_service_ns, delay);
-		} else {
-			bit_test_set(uf->touched, page);
 		}
 		if (delay)
 			clock_post(&shard->clock, now + delay, uf_resolve, shard, arg);
@@ -301,8 +309,8 @@ int userfault_start(struct userfault *uf)
 	u64 words = DIV_ROUND_UP(uf->vm->mem.size >> PAGE_SHIFT, 64);
 	u32 i;
 
-	uf->touched = g_malloc0_n(words, sizeof(u64));
 	uf->mapped = g_malloc0_n(words, sizeof(u64));
+	uf->dropped = g_malloc0_n(words, sizeof(u64));
 	for (i = 0; i < uf->nr_shards; i++) {
 		int err = pthread_create(&uf->shard[i].thread, NULL, uf_thread, &uf->shard[i]);
 
@@ -337,8 +345,8 @@ void userfault_destroy(struct userfault *uf)
 			close(shard->stop_fd);
 		clock_destroy(&shard->clock);
 	}
-	g_free(uf->touched);
 	g_free(uf->mapped);
+	g_free(uf->dropped);
 	g_free(uf);
 }
 
@@ -353,9 +361,10 @@ int userfault_drop(struct userfault *uf, gpa_t gpa, u64 len)
 		if (!slot)
 			return -EFAULT;
 		off = gpa - slot->gpa;
-		/* Cleared first: a fault that comes at once sets it again. */
+		/* Before the page goes: a fault that comes at once finds it so. */
 		if (!bit_test_clear(uf->mapped, (slot->offset + off) >> PAGE_SHIFT))
 			continue;
+		bit_test_set(uf->dropped, (slot->offset + off) >> PAGE_SHIFT);
 		/* Drops the page table entries only: the file keeps the page, so the next access is a MINOR fault. */
 		if (madvise(slot->guest_hva + off, PAGE_SIZE, MADV_DONTNEED) < 0)
 			return -errno;
