@@ -43,6 +43,8 @@
 #define CALIBRATE_NS	20000000ull
 /* Skipping goes by chunks of pages: enough for a median, few enough if each costs an injected delay. */
 #define CHUNK_PAGES	64u
+/* So many in a row: a smaller run can be a hole in recycled memory. */
+#define FRESH_CHUNKS	4u
 /* A touch this many times slower than the median recycled one had more to do. */
 #define STANDS_OUT	3u
 /* Fewer slow touches than this part of all are noise. */
@@ -126,11 +128,11 @@ static void skip_recycled(struct bench *b)
 		return;
 	p = map_pages(b->skip);
 	hist_init(&h, CHUNK_PAGES);
-	for (size_t at = 0; at + chunk <= b->skip && fresh < 2; at += chunk) {
+	for (size_t at = 0; at + chunk <= b->skip && fresh < FRESH_CHUNKS; at += chunk) {
 		h.nr = 0;
 		touch_pages(p + at, CHUNK_PAGES, &h);
 		hist_sort(&h);
-		/* Nine in ten stand out, twice in a row. */
+		/* Nine in ten stand out. */
 		fresh = hist_quantile(&h, 0.1) > limit ? fresh + 1 : 0;
 		b->skipped += CHUNK_PAGES;
 	}
