@@ -18,11 +18,10 @@
  *
  * The measured region is the first touches, or with --retouch those.
  *
- * Linux gives out memory that it freed lately first. So memory is mapped, touched
- * and held beforehand, at most --skip of it, until touches stand out from those of
- * recycled pages: then the guest has got to memory that it never touched. Some of
- * what follows can still be recycled, so the second level's part is taken from
- * the touches that are slower than nearly all of `again`, where there are enough.
+ * Linux gives out memory that it freed lately first, in runs of a megabyte and
+ * more, and the guest touched that before. So first touches go on until --fresh of them
+ * were slower than a recycled page's by a factor, at most through --size. What
+ * stands out is what the second level's part is taken from.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -41,22 +40,22 @@
 
 /* The two clocks are compared over at least this. */
 #define CALIBRATE_NS	20000000ull
-/* Skipping goes by chunks of pages: enough for a median, few enough if each costs an injected delay. */
-#define CHUNK_PAGES	64u
-/* So many in a row: a smaller run can be a hole in recycled memory. */
-#define FRESH_CHUNKS	4u
+/* Recycled pages are timed on so many. */
+#define SAMPLE_PAGES	256u
 /* A touch this many times slower than the median recycled one had more to do. */
 #define STANDS_OUT	3u
 /* Fewer slow touches than this part of all are noise. */
 #define SLOW_PART	20u
+#define SIZE_DEFAULT	(64u << 20)
 
 struct bench {
-	size_t bytes, skip;
+	size_t bytes;		/* 0 = choose */
+	size_t fresh;		/* first touches that must stand out; 0 = touch all */
 	u32 cpu;
 	u32 retouch;
 	u64 gap_ns;		/* between two retouch passes */
-	size_t pages;
-	size_t skipped;		/* pages */
+	size_t pages;		/* that were touched */
+	size_t slow;		/* of the first touches */
 	struct roi roi;
 	struct hist first, again, retouched;	/* TSC ticks, ns once converted */
 };
@@ -72,15 +71,19 @@ static char *map_pages(size_t bytes)
 	return p;
 }
 
-/* One write to each page, timed. */
+/* One write to the page, in TSC ticks. */
+static u64 touch_page(char *page)
+{
+	u64 begin = tsc_read();
+
+	*(volatile char *)page = 1;
+	return tsc_read() - begin;
+}
+
 static void touch_pages(char *p, size_t pages, struct hist *h)
 {
-	for (size_t i = 0; i < pages; i++) {
-		u64 begin = tsc_read();
-
-		*(volatile char *)(p + i * PAGE_BYTES) = 1;
-		hist_add(h, tsc_read() - begin);
-	}
+	for (size_t i = 0; i < pages; i++)
+		hist_add(h, touch_page(p + i * PAGE_BYTES));
 }
 
 /* Free memory, so that a size that cannot fit is refused rather than met by the OOM killer. */
@@ -98,45 +101,34 @@ static u64 memory_available(void)
 /* Median time of touching recycled pages: touched, given back, touched again. In TSC ticks. */
 static u64 recycled_ticks(void)
 {
-	char *p = map_pages(CHUNK_PAGES * PAGE_BYTES);
+	char *p = map_pages(SAMPLE_PAGES * PAGE_BYTES);
 	struct hist h;
 	u64 median;
 
-	hist_init(&h, CHUNK_PAGES);
-	touch_pages(p, CHUNK_PAGES, &h);
-	if (madvise(p, CHUNK_PAGES * PAGE_BYTES, MADV_DONTNEED))
+	hist_init(&h, SAMPLE_PAGES);
+	touch_pages(p, SAMPLE_PAGES, &h);
+	if (madvise(p, SAMPLE_PAGES * PAGE_BYTES, MADV_DONTNEED))
 		die_errno(EXIT_MISMATCH, "madvise");
 	h.nr = 0;
-	touch_pages(p, CHUNK_PAGES, &h);
+	touch_pages(p, SAMPLE_PAGES, &h);
 	hist_sort(&h);
 	median = hist_quantile(&h, 0.5);
 	hist_free(&h);
-	munmap(p, CHUNK_PAGES * PAGE_BYTES);
+	munmap(p, SAMPLE_PAGES * PAGE_BYTES);
 	return median;
 }
 
-/* Use up what the kernel freed lately; it stays mapped to the end. */
-static void skip_recycled(struct bench *b)
+/* First touches, until enough stood out or the mapping ends. */
+static void first_touches(struct bench *b, char *p, u64 limit)
 {
-	size_t chunk = CHUNK_PAGES * PAGE_BYTES;
-	u64 limit = STANDS_OUT * recycled_ticks();
-	struct hist h;
-	u32 fresh = 0;
-	char *p;
+	size_t max = b->bytes / PAGE_BYTES;
 
-	if (b->skip < chunk)
-		return;
-	p = map_pages(b->skip);
-	hist_init(&h, CHUNK_PAGES);
-	for (size_t at = 0; at + chunk <= b->skip && fresh < FRESH_CHUNKS; at += chunk) {
-		h.nr = 0;
-		touch_pages(p + at, CHUNK_PAGES, &h);
-		hist_sort(&h);
-		/* Nine in ten stand out. */
-		fresh = hist_quantile(&h, 0.1) > limit ? fresh + 1 : 0;
-		b->skipped += CHUNK_PAGES;
+	for (b->pages = 0; b->pages < max && (!b->fresh || b->slow < b->fresh); b->pages++) {
+		u64 ticks = touch_page(p + b->pages * PAGE_BYTES);
+
+		hist_add(&b->first, ticks);
+		b->slow += ticks > limit;
 	}
-	hist_free(&h);
 }
 
 static void convert(struct hist *h, double ns_per_tick)
@@ -147,16 +139,16 @@ static void convert(struct hist *h, double ns_per_tick)
 
 static void run(struct bench *b)
 {
+	u64 limit = STANDS_OUT * recycled_ticks();
 	struct tsc_mark begin, end;
 	double ns_per_tick;
 	char *p;
 
-	skip_recycled(b);
 	p = map_pages(b->bytes);
 	begin = tsc_mark();
 	if (!b->retouch)
 		roi_begin(&b->roi);
-	touch_pages(p, b->pages, &b->first);
+	first_touches(b, p, limit);
 	if (!b->retouch)
 		roi_end(&b->roi);
 	if (b->retouch)
@@ -183,32 +175,25 @@ static void run(struct bench *b)
 }
 
 /*
- * The second level's part of a first touch: of the touches slower than 99 in 100
- * of `again`, the median, less the median of `again`. `slow` is how many there were;
- * where they are too few to tell from noise, the difference of all medians. Both sorted.
+ * The second level's part of a first touch: the median of those that stood out, less the
+ * median of `again`. Where they are too few to tell from noise, the difference
+ * of all medians. Both sorted.
  */
-static s64 second_level(const struct bench *b, size_t *slow)
+static s64 second_level(const struct bench *b)
 {
-	const struct hist *f = &b->first;
-	u64 base = hist_quantile(&b->again, 0.5), limit = hist_quantile(&b->again, 0.99);
-	size_t i = f->nr;
+	s64 base = (s64)hist_quantile(&b->again, 0.5);
 
-	while (i > 0 && f->value[i - 1] > limit)
-		i--;
-	*slow = f->nr - i;
-	if (*slow < f->nr / SLOW_PART || !*slow)
-		return (s64)hist_quantile(f, 0.5) - (s64)base;
-	return (s64)f->value[i + (*slow - 1) / 2] - (s64)base;
+	if (!b->slow || b->slow < b->first.nr / SLOW_PART)
+		return (s64)hist_quantile(&b->first, 0.5) - base;
+	return (s64)b->first.value[b->first.nr - b->slow + (b->slow - 1) / 2] - base;
 }
 
 static void report(struct bench *b)
 {
-	size_t slow;
 	s64 part;
 
 	roi_send_counters(&b->roi);
 	roi_report(&b->roi, "pages", b->pages, "pages");
-	roi_report(&b->roi, "skipped", b->skipped, "pages");
 	hist_report(&b->first, &b->roi, "first_touch_ns", "ns");
 	hist_report_log2(&b->first, &b->roi, "first_touch_ns");
 	hist_report(&b->again, &b->roi, "again_ns", "ns");
@@ -216,11 +201,11 @@ static void report(struct bench *b)
 		hist_report(&b->retouched, &b->roi, "retouch_ns", "ns");
 		hist_report_log2(&b->retouched, &b->roi, "retouch_ns");
 	}
-	part = second_level(b, &slow);
-	roi_report(&b->roi, "first_touch_slow", slow, "pages");
+	part = second_level(b);
+	roi_report(&b->roi, "first_touch_slow", b->slow, "pages");
 	roi_report_f(&b->roi, "second_level_ns", (double)part, "ns");
 	printf("first-touch: pages=%zu slow=%zu first_median=%lluns again_median=%lluns second_level=%lldns",
-	       b->pages, slow, (unsigned long long)hist_quantile(&b->first, 0.5),
+	       b->pages, b->slow, (unsigned long long)hist_quantile(&b->first, 0.5),
 	       (unsigned long long)hist_quantile(&b->again, 0.5), (long long)part);
 	if (b->retouch)
 		printf(" retouch_median=%lluns retouch_p99=%lluns", (unsigned long long)hist_quantile(&b->retouched, 0.5),
@@ -233,10 +218,10 @@ static void usage(int status) __attribute__((noreturn));
 static void usage(int status)
 {
 	fprintf(status ? stderr : stdout,
-		"usage: first-touch [--size BYTES] [--skip BYTES] [--cpu N] [--retouch N] [--gap TIME]\n"
+		"usage: first-touch [--size BYTES] [--fresh N] [--cpu N] [--retouch N] [--gap TIME]\n"
 		"Times one write to each page of fresh memory.\n"
-		"  --size BYTES   memory to touch (16MiB)\n"
-		"  --skip BYTES   memory to use up first, at most, to get to pages never touched (64MiB, or a quarter of what is free)\n"
+		"  --size BYTES   memory to touch at most (64MiB, or a quarter of what is free)\n"
+		"  --fresh N      stop after N touches slow enough for memory never touched (256); 0: touch all\n"
 		"  --cpu N        run there; memory comes from its node (0)\n"
 		"  --retouch N    then touch the same pages N times more; the marks are around these\n"
 		"  --gap TIME     sleep before each of them\n");
@@ -247,7 +232,7 @@ static void parse_args(struct bench *b, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "size", required_argument, NULL, 's' },
-		{ "skip", required_argument, NULL, 'k' },
+		{ "fresh", required_argument, NULL, 'f' },
 		{ "cpu", required_argument, NULL, 'c' },
 		{ "retouch", required_argument, NULL, 'r' },
 		{ "gap", required_argument, NULL, 'g' },
@@ -260,8 +245,8 @@ static void parse_args(struct bench *b, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (c == 's' && parse_size(optarg, &n) && n >= PAGE_BYTES)
 			b->bytes = n;
-		else if (c == 'k' && parse_size(optarg, &n))
-			b->skip = n;
+		else if (c == 'f' && parse_u64(optarg, 0, SIZE_MAX, &n))
+			b->fresh = n;
 		else if (c == 'c' && parse_u64(optarg, 0, CPU_MAX - 1, &n))
 			b->cpu = (u32)n;
 		else if (c == 'r' && parse_u64(optarg, 1, 1000000, &n))
@@ -273,22 +258,22 @@ static void parse_args(struct bench *b, int argc, char **argv)
 	}
 	if (optind != argc)
 		usage(EXIT_USAGE);
-	b->pages = b->bytes / PAGE_BYTES;
-	b->bytes = b->pages * PAGE_BYTES;
 }
 
 int main(int argc, char **argv)
 {
-	struct bench b = { .bytes = 16u << 20, .skip = SIZE_MAX };
+	struct bench b = { .fresh = 256 };
 	u64 available = memory_available();
+	size_t room;
 	int ret;
 
 	parse_args(&b, argc, argv);
-	if (b.skip == SIZE_MAX)
-		b.skip = available / 4 < 64u << 20 ? available / 4 & ~(u64)(PAGE_BYTES - 1) : 64u << 20;
-	if (b.bytes > available || b.skip > available - b.bytes)
-		die(EXIT_USAGE, "%zu MiB and %zu MiB to skip do not fit the %llu MiB that are available", b.bytes >> 20,
-		    b.skip >> 20, (unsigned long long)available >> 20);
+	if (!b.bytes)
+		b.bytes = available / 4 < SIZE_DEFAULT ? available / 4 : SIZE_DEFAULT;
+	b.bytes -= b.bytes % PAGE_BYTES;
+	if (b.bytes > available)
+		die(EXIT_USAGE, "%zu MiB do not fit the %llu MiB that are available", b.bytes >> 20,
+		    (unsigned long long)available >> 20);
 	ret = cpu_bind(b.cpu);
 	if (ret) {
 		errno = -ret;
@@ -297,9 +282,10 @@ int main(int argc, char **argv)
 	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) && errno != EINVAL)
 		die_errno(EXIT_MISMATCH, "transparent huge pages cannot be turned off");
 	roi_init(&b.roi);
-	hist_init(&b.first, b.pages);
-	hist_init(&b.again, b.pages);
-	hist_init(&b.retouched, b.pages * b.retouch);
+	room = b.bytes / PAGE_BYTES;
+	hist_init(&b.first, room);
+	hist_init(&b.again, room);
+	hist_init(&b.retouched, room * b.retouch);
 	run(&b);
 	report(&b);
 	return EXIT_OK;

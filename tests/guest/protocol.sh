@@ -129,7 +129,7 @@ tap_is "IPIs counted: 2 classes and 4 node pairs, 20 each" \
 	"$(($(value 'report ipi_events') + $(value 'report ipi_polled')))" 120
 run 'ipi-pingpong --count 5 --pairs 1 --method membarrier'
 tap_like "round trips without the kernel's helper" "$LINES" '^report round_trip_smt_median_ns [1-9]'
-run 'first-touch --size 4MiB --retouch 2'
+run 'first-touch --size 4MiB --fresh 0 --retouch 2'
 tap_like "first-touch" "$LINES" '^done 0$'
 tap_is "first-touch: a sample a page" "$(value 'report first_touch_ns_count')" 1024
 tap_is "first-touch: and two retouches" "$(value 'report retouch_ns_count')" 2048
