@@ -59,7 +59,7 @@ SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare 
 	nested records result-json show show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
-GUEST_LIB := barrier cpu hist procstat roi util
+GUEST_LIB := about barrier cpu hist lines procstat report roi util
 GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check bad-guest
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # The same, for host-tools/bench.sh, not in the initramfs.

@@ -82,8 +82,8 @@ static int bad_ports(const char *arg)
 		u64 v = rng_next(&r);
 
 		/* Wide accesses reach the ports behind, too. */
-		if (is_uart(port) || is_uart(port + 3) || ends_guest(port, 1) || ends_guest(port + 3, 1) || ends_guest(port + 1, 1) ||
-		    ends_guest(port + 2, 1))
+		if (is_uart(port) || is_uart(port + 3) || ends_guest(port, 1) ||
+		    ends_guest(port + 3, 1) || ends_guest(port + 1, 1) || ends_guest(port + 2, 1))
 			continue;
 		outb((u8)v, (u16)port);
 		if (port < 0x1000) {
@@ -130,7 +130,8 @@ static volatile u32 *map_physical(u64 addr, size_t bytes)
 		die_errno(EXIT_UNSUPPORTED, "/dev/mem (DEVMEM)");
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)addr);
 	if (p == MAP_FAILED)
-		die_errno(EXIT_UNSUPPORTED, "/dev/mem at %#llx (STRICT_DEVMEM is in the way)", (unsigned long long)addr);
+		die_errno(EXIT_UNSUPPORTED, "/dev/mem at %#llx (STRICT_DEVMEM is in the way)",
+			  (unsigned long long)addr);
 	close(fd);
 	return p;
 }
@@ -178,7 +179,10 @@ static int bad_lapic(const char *arg)
 static int bad_msr(const char *arg)
 {
 	static const u32 range[][2] = {
-		{ 0, 0x2000 }, { 0xc0000000, 0xc0002000 }, { 0xc0010000, 0xc0012000 }, { 0x4b564d00, 0x4b564d10 },
+		{ 0, 0x2000 },
+		{ 0xc0000000, 0xc0002000 },
+		{ 0xc0010000, 0xc0012000 },
+		{ 0x4b564d00, 0x4b564d10 },
 	};
 	int fd = open("/dev/cpu/0/msr", O_RDWR);
 	struct rng r = rng_new();
@@ -278,12 +282,13 @@ static int bad_oops(const char *arg)
 	volatile u8 *page;
 
 	if (addr < KERNEL_MAP)
-		die(EXIT_UNSUPPORTED, "no address of __x64_sys_getpriority in /proc/kallsyms (KALLSYMS)");
+		die(EXIT_UNSUPPORTED,
+		    "no address of __x64_sys_getpriority in /proc/kallsyms (KALLSYMS)");
 	addr -= KERNEL_MAP;
 	page = (volatile u8 *)map_physical(addr & ~(u64)(PAGE_BYTES - 1), 2 * PAGE_BYTES);
 	page[addr % PAGE_BYTES] = 0x0f;
 	page[addr % PAGE_BYTES + 1] = 0x0b;
-	/* A call on each side of a serialising system call, in case this CPU has the old bytes at hand. */
+	/* Once more after a while, in case this CPU has the old bytes at hand. */
 	syscall(SYS_getpriority, 0, 0);
 	usleep(1000);
 	syscall(SYS_getpriority, 0, 0);
@@ -353,10 +358,27 @@ static int bad_flood(const char *arg)
 static int bad_protocol(const char *arg)
 {
 	static const char *const line[] = {
-		"report\n", "report x\n", "report x 1\n", "report x nan bad\n", "report x 1e999 s\n", "report x inf s\n",
-		"report x -1 s\n", "report ../../x 1 s\n", "counter /proc/vmstat pgfault -5\n", "counter a b\n", "counter\n",
-		"warning\n", "warning \001\002\003\033[2J\n", "marked extra\n", "done 0\n", "ready\n", "\n", "\r\n", " \n",
-		"report x 18446744073709551616 count\n", "report x 0x10 count\n",
+		"report\n",
+		"report x\n",
+		"report x 1\n",
+		"report x nan bad\n",
+		"report x 1e999 s\n",
+		"report x inf s\n",
+		"report x -1 s\n",
+		"report ../../x 1 s\n",
+		"counter /proc/vmstat pgfault -5\n",
+		"counter a b\n",
+		"counter\n",
+		"warning\n",
+		"warning \001\002\003\033[2J\n",
+		"marked extra\n",
+		"done 0\n",
+		"ready\n",
+		"\n",
+		"\r\n",
+		" \n",
+		"report x 18446744073709551616 count\n",
+		"report x 0x10 count\n",
 	};
 	const char *fd_text = getenv("FAULTBED_REPORT_FD");
 	int report_fd = fd_text ? atoi(fd_text) : STDOUT_FILENO;
@@ -374,7 +396,8 @@ static int bad_protocol(const char *arg)
 	if (write(report_fd, "\nreport good 1 count\n", 21) < 0 || port < 0)
 		return EXIT_OK;
 	if (arg && !strcmp(arg, "port")) {
-		static const char fake[] = "\nhello 99\ninfo\ninfo x\nknob\nknob a\ndone\ndone x\ndone 999999999999\nbogus\n";
+		static const char fake[] =
+			"\nhello 99\ninfo\ninfo x\nknob\nknob a\ndone\ndone x\ndone 999999999999\nbogus\n";
 
 		for (size_t i = 0; i < sizeof(big); i++)
 			big[i] = (char)rng_next(&r);
@@ -416,7 +439,8 @@ static int bad_forkbomb(const char *arg)
 static int bad_oom(const char *arg)
 {
 	for (;;) {
-		char *p = mmap(NULL, 1u << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *p = mmap(NULL, 1u << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
 
 		if (p == MAP_FAILED)
 			die_errno(EXIT_MISMATCH, "mmap");
@@ -430,14 +454,17 @@ static const struct mode {
 	int (*run)(const char *arg);
 	const char *what;
 } modes[] = {
-	{ "ports", bad_ports, "rubbish to the ports, but for the UARTs and those that end the guest; exit 0" },
+	{ "ports", bad_ports,
+	  "rubbish to the ports, but for the UARTs and those that end the guest; exit 0" },
 	{ "uart", bad_uart, "rubbish to both UARTs; console and control port may be lost: a hang" },
 	{ "marks", bad_marks, "every mark value 40 times; exit 0" },
-	{ "mmio", bad_mmio, "rubbish to virtio-mmio, HPET and IOAPIC; interrupts may be lost: exit 0 or a hang" },
+	{ "mmio", bad_mmio,
+	  "rubbish to virtio-mmio, HPET and IOAPIC; interrupts may be lost: exit 0 or a hang" },
 	{ "lapic", bad_lapic, "rubbish to this CPU's local APIC; a hang or a panic" },
 	{ "msr", bad_msr, "rubbish to MSRs; a hang, a panic or a triple fault" },
 	{ "exit", bad_exit, "exit N: leave by the test device with this value" },
-	{ "reset", bad_reset, "by the keyboard controller, port 0x92, the kernel; the guest is gone" },
+	{ "reset", bad_reset,
+	  "by the keyboard controller, port 0x92, the kernel; the guest is gone" },
 	{ "poweroff", bad_poweroff, "the kernel's power-off; the guest is gone or halted" },
 	{ "triple-fault", bad_triple_fault, "an exception without an IDT; the guest is gone" },
 	{ "panic", bad_panic, "init exits; the kernel panics" },
@@ -446,7 +473,8 @@ static const struct mode {
 	{ "hang", bad_hang, "real-time threads take all CPUs; the guest answers no more" },
 	{ "silent", bad_silent, "sleep for ever, idle; the guest answers no more" },
 	{ "flood", bad_flood, "flood [SIZE]: 1 MiB of binary rubbish to the console; exit 0" },
-	{ "protocol", bad_protocol, "protocol [port]: malformed reports, and straight to ttyS1; exit 0" },
+	{ "protocol", bad_protocol,
+	  "protocol [port]: malformed reports, and straight to ttyS1; exit 0" },
 	{ "forkbomb", bad_forkbomb, "forkbomb [N]: 1000 processes at once; exit 0" },
 	{ "oom", bad_oom, "use all memory; the kernel kills it: status 137" },
 };

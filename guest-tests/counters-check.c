@@ -79,8 +79,8 @@ static void check_sums(struct check *c)
 			total += strtoull(end + 1, &end, 10);
 		/* Counting goes on between the two. */
 		if (total < sum || total > sum + 64) {
-			printf("FAIL %s: sum %llu, but its CPUs add up to %llu\n", name, (unsigned long long)sum,
-			       (unsigned long long)total);
+			printf("FAIL %s: sum %llu, but its CPUs add up to %llu\n", name,
+			       (unsigned long long)sum, (unsigned long long)total);
 			c->failed++;
 		}
 		if (*end != '\n')
@@ -97,7 +97,8 @@ static u64 delta(const struct check *c, const char *name)
 
 static char *map_pages(u32 pages)
 {
-	char *p = mmap(NULL, (size_t)pages * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, (size_t)pages * PAGE_BYTES, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		die_errno(EXIT_MISMATCH, "mmap");
@@ -221,13 +222,14 @@ static void run_pattern(struct check *c)
 
 /* --- comparisons --- */
 
-static void check_equal(struct check *c, const char *a_name, u64 a, const char *b_name, u64 b, u64 slack)
+static void check_equal(struct check *c, const char *a_name, u64 a, const char *b_name, u64 b,
+			u64 slack)
 {
 	u64 diff = a > b ? a - b : b - a;
 	bool good = diff <= slack;
 
-	printf("%s %s %llu = %s %llu (slack %llu)\n", good ? "ok  " : "FAIL", a_name, (unsigned long long)a, b_name,
-	       (unsigned long long)b, (unsigned long long)slack);
+	printf("%s %s %llu = %s %llu (slack %llu)\n", good ? "ok  " : "FAIL", a_name,
+	       (unsigned long long)a, b_name, (unsigned long long)b, (unsigned long long)slack);
 	c->failed += !good;
 }
 
@@ -235,8 +237,8 @@ static void check_at_least(struct check *c, const char *a_name, u64 a, const cha
 {
 	bool good = a >= b;
 
-	printf("%s %s %llu >= %s %llu\n", good ? "ok  " : "FAIL", a_name, (unsigned long long)a, b_name,
-	       (unsigned long long)b);
+	printf("%s %s %llu >= %s %llu\n", good ? "ok  " : "FAIL", a_name, (unsigned long long)a,
+	       b_name, (unsigned long long)b);
 	c->failed += !good;
 }
 
@@ -251,8 +253,11 @@ static void check_faults(struct check *c)
 	check_equal(c, "guest_page_faults", faults, "pgfault@/proc/vmstat",
 		    roi_delta(&c->roi, PROCSTAT_VMSTAT, "pgfault"), 32);
 	check_equal(c, "guest_page_faults", faults, "minor + major + error",
-		    delta(c, "guest_page_faults_minor") + delta(c, "guest_page_faults_major") + delta(c, "pf_error"), 8);
-	check_equal(c, "pf_entries", entries, "user + kernel", delta(c, "pf_user") + delta(c, "pf_kernel"), 8);
+		    delta(c, "guest_page_faults_minor") + delta(c, "guest_page_faults_major") +
+			    delta(c, "pf_error"),
+		    8);
+	check_equal(c, "pf_entries", entries, "user + kernel",
+		    delta(c, "pf_user") + delta(c, "pf_kernel"), 8);
 	check_equal(c, "pf_entries", entries, "read + write + exec",
 		    delta(c, "pf_read") + delta(c, "pf_write") + delta(c, "pf_exec"), 8);
 	check_at_least(c, "pf_write", delta(c, "pf_write"), "pages touched", done);
@@ -264,8 +269,8 @@ static void check_switches(struct check *c)
 	u64 switches = delta(c, "context_switches");
 
 	check_at_least(c, "context_switches", switches, "switches forced", 2 * SWITCHES);
-	check_equal(c, "context_switches", switches, "ctxt@/proc/stat", roi_delta(&c->roi, PROCSTAT_STAT, "ctxt"),
-		    100 + switches / 50);
+	check_equal(c, "context_switches", switches, "ctxt@/proc/stat",
+		    roi_delta(&c->roi, PROCSTAT_STAT, "ctxt"), 100 + switches / 50);
 }
 
 static void check_shootdowns(struct check *c)
@@ -282,12 +287,12 @@ static void check_shootdowns(struct check *c)
 		    roi_delta(&c->roi, PROCSTAT_INTERRUPTS, "TLB"), 32);
 	/* A kernel without DEBUG_TLBFLUSH has no such line. */
 	if (remote)
-		check_equal(c, "tlb_shootdowns + kernel's", shootdowns + kernel, "nr_tlb_remote_flush@/proc/vmstat", remote,
-			    kernel + 16);
+		check_equal(c, "tlb_shootdowns + kernel's", shootdowns + kernel,
+			    "nr_tlb_remote_flush@/proc/vmstat", remote, kernel + 16);
 	if (!c->nr_helpers)
 		return;
 	check_at_least(c, "tlb_shootdowns", shootdowns, "shootdowns forced", SHOOTDOWNS);
-	/* A helper that is off its CPU when a flush comes is lazy or gone, but still in the mask. */
+	/* A helper off its CPU when a flush comes is lazy or gone, but still in the mask. */
 	check_at_least(c, "targets + lazy + gone",
 		       targets + delta(c, "tlb_shootdown_ipis_skipped_lazy") +
 		       delta(c, "tlb_shootdown_ipis_skipped_gone"),
@@ -304,7 +309,8 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		die(EXIT_USAGE, "usage: counters-check   (no arguments)");
 	if (access(COUNTERS_FILE, R_OK))
-		die_errno(EXIT_UNSUPPORTED, COUNTERS_FILE " (a kernel without the faultbed patches?)");
+		die_errno(EXIT_UNSUPPORTED,
+			  COUNTERS_FILE " (a kernel without the faultbed patches?)");
 	if (cpu_map_read(map))
 		die(EXIT_UNSUPPORTED, "/sys/devices/system/cpu cannot be read");
 	c->nr_helpers = map->nr - 1 < HELPERS_MAX ? map->nr - 1 : HELPERS_MAX;
@@ -324,13 +330,15 @@ int main(int argc, char **argv)
 	run_pattern(c);
 
 	roi_send_counters(&c->roi);
-	roi_report(&c->roi, "touched_pages", TOUCH_PAGES + (c->nr_helpers ? SHOOTDOWNS : 0), "pages");
+	roi_report(&c->roi, "touched_pages", TOUCH_PAGES + (c->nr_helpers ? SHOOTDOWNS : 0),
+		   "pages");
 	roi_report(&c->roi, "forced_switches", 2 * SWITCHES, "events");
 	roi_report(&c->roi, "forced_shootdowns", c->nr_helpers ? SHOOTDOWNS : 0, "events");
 	check_sums(c);
 	check_faults(c);
 	check_switches(c);
 	check_shootdowns(c);
-	printf("COUNTERS %s failed=%u helpers=%u\n", c->failed ? "WRONG" : "OK", c->failed, c->nr_helpers);
+	printf("COUNTERS %s failed=%u helpers=%u\n", c->failed ? "WRONG" : "OK", c->failed,
+	       c->nr_helpers);
 	return c->failed ? EXIT_MISMATCH : EXIT_OK;
 }

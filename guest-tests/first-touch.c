@@ -208,7 +208,8 @@ static void report(struct bench *b)
 	       b->pages, b->slow, (unsigned long long)hist_quantile(&b->first, 0.5),
 	       (unsigned long long)hist_quantile(&b->again, 0.5), (long long)part);
 	if (b->retouch)
-		printf(" retouch_median=%lluns retouch_p99=%lluns", (unsigned long long)hist_quantile(&b->retouched, 0.5),
+		printf(" retouch_median=%lluns retouch_p99=%lluns",
+		       (unsigned long long)hist_quantile(&b->retouched, 0.5),
 		       (unsigned long long)hist_quantile(&b->retouched, 0.99));
 	putchar('\n');
 }

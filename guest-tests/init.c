@@ -13,8 +13,6 @@
  * device. The one exception is asked for: SIGQUIT, which bad-guest sends to get
  * a kernel panic out of any kernel.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,19 +25,19 @@
 #include <sys/reboot.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "lib/cpu.h"
+#include "lib/about.h"
+#include "lib/lines.h"
 #include "lib/procstat.h"
+#include "lib/report.h"
 #include "lib/roi.h"
 #include "lib/util.h"
 
 #define CONTROL_PORT	"/dev/ttyS1"
 #define PROTOCOL	1
-#define LINE_MAX_BYTES	4096
 #define MAX_ENV		64
 #define MAX_BAD_LINES	8
 /* The descriptor on which a command reports; above those that shells use for themselves. */
@@ -48,14 +46,6 @@
 #define FAULTBED	DEBUGFS "/faultbed"
 /* How long the host may stay silent before the console says what init waits for. */
 #define HINT_MS		20000
-
-/* Bytes of a descriptor, cut into lines. */
-struct lines {
-	int fd;
-	size_t len;
-	bool cut;		/* dropping the rest of an overlong line */
-	char buf[LINE_MAX_BYTES];
-};
 
 struct init {
 	struct roi roi;			/* ports, and snapshots around the command */
@@ -93,14 +83,15 @@ static void leave(struct init *in, u8 status)
 	fflush(stdout);
 	tcdrain(STDOUT_FILENO);
 	roi_exit(&in->roi, status);
-	/* No test device: power off, and where that does nothing either, wait for whoever started us. */
+	/* No test device: power off, and where that does nothing, wait for whoever started us. */
 	console("no test device at port 0xf4: powering off");
 	reboot(RB_POWER_OFF);
 	for (;;)
 		pause();
 }
 
-static void fatal(struct init *in, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
+static void fatal(struct init *in, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
 
 static void fatal(struct init *in, const char *fmt, ...)
 {
@@ -114,7 +105,7 @@ static void fatal(struct init *in, const char *fmt, ...)
 	leave(in, 1);
 }
 
-/* One line to the host. Bytes that are not printable become '?', so that a value cannot make a line. */
+/* One line to the host. Unprintable bytes become '?', so that a value cannot make a line. */
 static void tell(struct init *in, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static void tell(struct init *in, const char *fmt, ...)
@@ -202,131 +193,9 @@ static int open_control(void)
 	return fd;
 }
 
-/* Read what is there. Bytes; 0 if there is nothing now; negative at the end of the file or on an error. */
-static ssize_t lines_fill(struct lines *l)
+static void tell_fact(void *ctx, const char *key, const char *value)
 {
-	ssize_t n;
-
-	if (l->len == sizeof(l->buf)) {
-		l->len = 0;
-		l->cut = true;
-	}
-	n = read(l->fd, l->buf + l->len, sizeof(l->buf) - l->len);
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN ? 0 : -errno;
-	l->len += (size_t)n;
-	return n > 0 ? n : -EPIPE;
-}
-
-/* Take one whole line out, without its end; false if there is none yet. */
-static bool lines_next(struct lines *l, char *line, size_t size)
-{
-	char *nl;
-	size_t len;
-	bool cut;
-
-	while ((nl = memchr(l->buf, '\n', l->len))) {
-		len = (size_t)(nl - l->buf);
-		cut = l->cut;
-		l->cut = false;
-		if (!cut) {
-			size_t keep = len < size - 1 ? len : size - 1;
-
-			memcpy(line, l->buf, keep);
-			line[keep] = '\0';
-			if (keep && line[keep - 1] == '\r')
-				line[keep - 1] = '\0';
-		}
-		l->len -= len + 1;
-		memmove(l->buf, nl + 1, l->len);
-		if (!cut)
-			return true;
-	}
-	return false;
-}
-
-/* `info KEY` with the first line of a file; nothing where the kernel has no such file. */
-static void tell_file(struct init *in, const char *key, const char *path)
-{
-	char line[LINE_MAX_BYTES - 128];
-
-	if (read_line(path, line, sizeof(line)) >= 0)
-		tell(in, "info %s %s", key, line);
-}
-
-static void tell_count(struct init *in, const char *key, const char *path)
-{
-	struct cpu_mask m;
-
-	if (!cpu_mask_read(path, &m))
-		tell(in, "info %s %u", key, cpu_mask_count(&m));
-}
-
-static void tell_vulnerabilities(struct init *in)
-{
-	static const char dir[] = "/sys/devices/system/cpu/vulnerabilities";
-	struct dirent **list;
-	char key[128], path[384];
-	int n = scandir(dir, &list, NULL, alphasort);
-
-	for (int i = 0; i < n; i++) {
-		if (list[i]->d_name[0] != '.') {
-			snprintf(key, sizeof(key), "vulnerabilities/%.100s", list[i]->d_name);
-			snprintf(path, sizeof(path), "%s/%s", dir, list[i]->d_name);
-			tell_file(in, key, path);
-		}
-		free(list[i]);
-	}
-	if (n >= 0)
-		free(list);
-}
-
-/* Whether /proc/cpuinfo of the first CPU lists a feature. */
-static bool has_flag(const char *cpuinfo, const char *flag)
-{
-	const char *flags = strstr(cpuinfo, "\nflags");
-	const char *end = flags ? strchr(flags + 1, '\n') : NULL;
-	size_t len = strlen(flag);
-
-	if (!end)
-		return false;
-	for (const char *p = strstr(flags, flag); p && p < end; p = strstr(p + 1, flag))
-		if (p[-1] == ' ' && (p[len] == ' ' || p[len] == '\n'))
-			return true;
-	return false;
-}
-
-static void tell_flags(struct init *in)
-{
-	static const char *const flags[] = { "pcid", "invpcid", "pti", "x2apic", "tsc_deadline_timer", "constant_tsc" };
-	char text[8192];
-
-	if (read_file("/proc/cpuinfo", text, sizeof(text)) < 0)
-		return;
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		tell(in, "info %s %d", flags[i], has_flag(text, flags[i]));
-}
-
-/* What moves results and only the guest knows. */
-static void tell_guest(struct init *in)
-{
-	struct utsname u;
-
-	tell(in, "hello %d", PROTOCOL);
-	if (!uname(&u)) {
-		tell(in, "info release %s", u.release);
-		tell(in, "info version %s", u.version);
-	}
-	tell_file(in, "cmdline", "/proc/cmdline");
-	tell_count(in, "cpus_online", "/sys/devices/system/cpu/online");
-	tell_count(in, "cpus_possible", "/sys/devices/system/cpu/possible");
-	tell_count(in, "nodes", "/sys/devices/system/node/online");
-	tell_file(in, "clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource");
-	tell_file(in, "transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled");
-	tell_file(in, "numa_balancing", "/proc/sys/kernel/numa_balancing");
-	tell_flags(in);
-	tell_vulnerabilities(in);
-	tell(in, "info faultbed_debugfs %d", access(FAULTBED, F_OK) == 0);
+	tell(ctx, "info %s %s", key, value);
 }
 
 /* Apply one requested knob and say which value is in force. */
@@ -363,7 +232,10 @@ static void apply_knobs(struct init *in)
 	int ret = read_file(FAULTBED "/requested", text, sizeof(text));
 
 	if (ret < 0) {
-		tell(in, "error knobs: this kernel has no faultbed channel (" FAULTBED "/requested: %s)", strerror(-ret));
+		tell(in,
+		     "error knobs: this kernel has no faultbed channel (" FAULTBED
+		     "/requested: %s)",
+		     strerror(-ret));
 		return;
 	}
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
@@ -371,66 +243,35 @@ static void apply_knobs(struct init *in)
 			apply_knob(in, name, value);
 }
 
-/* Letters, digits and the given marks, at least one. */
-static bool good_name(const char *s, const char *marks)
-{
-	if (!*s)
-		return false;
-	for (; *s; s++)
-		if (!isalnum((unsigned char)*s) && !strchr(marks, *s))
-			return false;
-	return true;
-}
-
-/* A decimal number as the host reads it: no exponent, nothing beyond a double's exact integers by much. */
-static bool good_number(const char *s)
-{
-	size_t whole, part = 0;
-
-	if (*s == '-')
-		s++;
-	whole = strspn(s, "0123456789");
-	s += whole;
-	if (*s == '.') {
-		part = strspn(s + 1, "0123456789");
-		if (!part)
-			return false;
-		s += part + 1;
-	}
-	return whole > 0 && whole < 21 && part < 10 && !*s;
-}
-
 /* One line that the command wrote to its report descriptor. */
 static void forward_report(struct init *in, const char *line)
 {
-	char verb[16], a[128], b[128], c[128], extra[2];
-	int n = sscanf(line, "%15s %127s %127s %127s %1s", verb, a, b, c, extra);
+	char clean[LINE_MAX_BYTES];
 
-	if (n == 1 && !strcmp(verb, "marked")) {
+	switch (report_check(line, clean, sizeof(clean))) {
+	case REPORT_BLANK:
+		break;
+	case REPORT_MARKED:
 		in->marked = true;
-		return;
+		break;
+	case REPORT_LINE:
+		tell(in, "%s", clean);
+		break;
+	case REPORT_BAD:
+		if (in->bad_lines++ > MAX_BAD_LINES)
+			break;
+		tell(in,
+		     "warning the load wrote a line that is no report, counter or warning: %.200s",
+		     line);
+		if (in->bad_lines > MAX_BAD_LINES)
+			tell(in, "warning more such lines are dropped");
+		break;
 	}
-	if (n == 4 && !strcmp(verb, "report") && good_name(a, "_.-") && good_number(b) && good_name(c, "_.-/%")) {
-		tell(in, "report %s %s %s", a, b, c);
-		return;
-	}
-	if (n == 4 && !strcmp(verb, "counter") && good_name(a, "_.-/") && good_name(b, "_.-") && good_number(c)) {
-		tell(in, "counter %s %s %s", a, b, c);
-		return;
-	}
-	if (n >= 2 && !strcmp(verb, "warning")) {
-		tell(in, "%s", line);
-		return;
-	}
-	if (n < 1 || in->bad_lines++ > MAX_BAD_LINES)
-		return;
-	tell(in, "warning the load wrote a line that is no report, counter or warning: %.200s", line);
-	if (in->bad_lines > MAX_BAD_LINES)
-		tell(in, "warning more such lines are dropped");
 }
 
 /* In the child: become the command. */
-static void exec_command(struct init *in, const char *command, int report_fd) __attribute__((noreturn));
+static void exec_command(struct init *in, const char *command, int report_fd)
+	__attribute__((noreturn));
 
 static void exec_command(struct init *in, const char *command, int report_fd)
 {
@@ -590,7 +431,8 @@ static void add_env(struct init *in, const char *assignment)
 	const char *eq = strchr(assignment, '=');
 
 	if (!eq || eq == assignment || in->nr_env == MAX_ENV) {
-		tell(in, "error env %.100s: %s", assignment, in->nr_env == MAX_ENV ? "too many" : "not NAME=VALUE");
+		tell(in, "error env %.100s: %s", assignment,
+		     in->nr_env == MAX_ENV ? "too many" : "not NAME=VALUE");
 		return;
 	}
 	in->env[in->nr_env] = strdup(assignment);
@@ -637,7 +479,8 @@ static void serve(struct init *in)
 		if (n < 0)
 			continue;
 		if (n == 0) {
-			console("waiting for a command on " CONTROL_PORT " (run COMMAND, quit; see docs/records.md)");
+			console("waiting for a command on " CONTROL_PORT
+				" (run COMMAND, quit; see docs/records.md)");
 			console("by hand: boot with faultbed.run=\"COMMAND\", or without a second serial port for a shell");
 			timeout = -1;
 			continue;
@@ -705,7 +548,7 @@ static void run_shell(struct init *in)
 		signal(SIGPIPE, SIG_DFL);
 		setsid();
 		close(STDIN_FILENO);
-		/* A session leader's first terminal becomes its controlling one, unlike /dev/console. */
+		/* A session leader's first terminal becomes its own, unlike /dev/console. */
 		if (open("/dev/ttyS0", O_RDWR) == 0) {
 			dup2(0, 1);
 			dup2(0, 2);
@@ -734,7 +577,8 @@ int main(void)
 	char *command;
 
 	if (getpid() != 1) {
-		fprintf(stderr, "init: this is the test guest's process 1, nothing to run by hand\n");
+		fprintf(stderr,
+			"init: this is the test guest's process 1, nothing to run by hand\n");
 		return EXIT_USAGE;
 	}
 	mount_one("devtmpfs", "/dev");
@@ -777,6 +621,7 @@ int main(void)
 	in->input = (struct lines){ .fd = in->control };
 	if (in->control < 0)
 		run_shell(in);
-	tell_guest(in);
+	tell(in, "hello %d", PROTOCOL);
+	about_guest(tell_fact, in);
 	serve(in);
 }

@@ -32,7 +32,7 @@
 #define BENCH_FILE	"/sys/kernel/debug/faultbed/ipi_bench"
 #define PAIRS_MAX	8u	/* of one class */
 #define DONE_MAX	(NR_CPU_CLASSES * PAIRS_MAX + NODES_MAX * NODES_MAX)
-#define NODES_MAX	8u	/* beyond this many nodes their pairs are not measured one by one */
+#define NODES_MAX	8u	/* with more nodes, not each pair of them */
 
 /* From <linux/membarrier.h>, which musl lacks. */
 #define MEMBARRIER_PRIVATE_EXPEDITED		(1 << 3)
@@ -62,7 +62,7 @@ struct bench {
 	u64 polled;		/* calls that needed none */
 	struct hist class_median[NR_CPU_CLASSES];	/* of one pair each */
 	int only_src, only_dst;	/* --pair, or -1 */
-	struct pair done[DONE_MAX];	/* to be printed after the end mark: printing makes exits */
+	struct pair done[DONE_MAX];	/* printed after the end mark */
 	u32 nr_done;
 };
 
@@ -89,7 +89,8 @@ static void measure_kernel(struct bench *b, struct pair *p)
 	char text[1024];
 	int ret;
 
-	snprintf(text, sizeof(text), "%u %u %u %s %u", p->src, p->dst, b->count, b->busy ? "busy" : "idle", b->gap_us);
+	snprintf(text, sizeof(text), "%u %u %u %s %u", p->src, p->dst, b->count,
+		 b->busy ? "busy" : "idle", b->gap_us);
 	ret = write_file(BENCH_FILE, text);
 	if (ret) {
 		errno = -ret;
@@ -211,10 +212,11 @@ static void print_pair(const struct bench *b, const struct pair *p)
 {
 	enum cpu_class class = cpu_map_class(&b->map, p->src, p->dst);
 
-	printf("%s %u -> %u %s nodes %d %d count %llu polled %llu min %llu median %llu p90 %llu max %llu ns\n", figure(b),
-	       p->src, p->dst, cpu_class_name(class), b->map.node[p->src], b->map.node[p->dst],
-	       (unsigned long long)p->count, (unsigned long long)p->polled, (unsigned long long)p->min,
-	       (unsigned long long)p->median, (unsigned long long)p->p90, (unsigned long long)p->max);
+	printf("%s %u -> %u %s nodes %d %d count %llu polled %llu min %llu median %llu p90 %llu max %llu ns\n",
+	       figure(b), p->src, p->dst, cpu_class_name(class), b->map.node[p->src],
+	       b->map.node[p->dst], (unsigned long long)p->count, (unsigned long long)p->polled,
+	       (unsigned long long)p->min, (unsigned long long)p->median,
+	       (unsigned long long)p->p90, (unsigned long long)p->max);
 }
 
 /*
@@ -234,7 +236,8 @@ static u32 choose_pairs(const struct bench *b, enum cpu_class class, struct pair
 		for (u32 k = 1; k < nr; k++) {
 			u32 dst = (src + k) % nr;
 
-			if (!cpu_mask_test(&b->map.online, dst) || cpu_map_class(&b->map, src, dst) != class)
+			if (!cpu_mask_test(&b->map.online, dst) ||
+			    cpu_map_class(&b->map, src, dst) != class)
 				continue;
 			pair[n++] = (struct pair){ .src = src, .dst = dst };
 			break;
@@ -261,7 +264,8 @@ static void measure_class(struct bench *b, enum cpu_class class)
 static int cpu_of_node(const struct bench *b, u32 node, int not)
 {
 	for (u32 cpu = 0; cpu < b->map.nr; cpu++)
-		if (cpu_mask_test(&b->map.online, cpu) && b->map.node[cpu] == (int)node && (int)cpu != not)
+		if (cpu_mask_test(&b->map.online, cpu) && b->map.node[cpu] == (int)node &&
+		    (int)cpu != not )
 			return (int)cpu;
 	return -1;
 }
@@ -302,9 +306,11 @@ static void report(struct bench *b, const struct node_result *nodes, u32 nr_node
 		if (!h->nr)
 			continue;
 		hist_sort(h);
-		snprintf(name, sizeof(name), "%s_%s_median_ns", figure(b), cpu_class_name((enum cpu_class)c));
+		snprintf(name, sizeof(name), "%s_%s_median_ns", figure(b),
+			 cpu_class_name((enum cpu_class)c));
 		roi_report(&b->roi, name, hist_quantile(h, 0.5), "ns");
-		snprintf(name, sizeof(name), "%s_%s_pairs", figure(b), cpu_class_name((enum cpu_class)c));
+		snprintf(name, sizeof(name), "%s_%s_pairs", figure(b),
+			 cpu_class_name((enum cpu_class)c));
 		roi_report(&b->roi, name, h->nr, "pairs");
 	}
 	for (u32 i = 0; i < nr_nodes; i++) {
@@ -316,8 +322,10 @@ static void report(struct bench *b, const struct node_result *nodes, u32 nr_node
 		}
 	}
 	if (b->polled)
-		roi_warning(&b->roi, "%llu calls needed no IPI since the target polled: add idle=halt, or use --busy",
-			    (unsigned long long)b->polled);
+		roi_warning(
+			&b->roi,
+			"%llu calls needed no IPI since the target polled: add idle=halt, or use --busy",
+			(unsigned long long)b->polled);
 }
 
 static void run(struct bench *b)
@@ -342,7 +350,8 @@ static void run(struct bench *b)
 	}
 	roi_end(&b->roi);
 	if (!b->events)
-		die(EXIT_MISMATCH, "no IPI was measured: all targets polled, or there is only one CPU");
+		die(EXIT_MISMATCH,
+		    "no IPI was measured: all targets polled, or there is only one CPU");
 	report(b, &nodes, nr_nodes);
 }
 
@@ -358,7 +367,8 @@ static void usage(int status)
 		"  --pair S,D     this pair only\n"
 		"  --busy         the target spins instead of idling\n"
 		"  --gap-us N     pause before each IPI (100)\n"
-		"  --method M     default: the kernel's helper if it is there, else membarrier (a round trip)\n", PAIRS_MAX);
+		"  --method M     default: the kernel's helper if it is there, else membarrier (a round trip)\n",
+		PAIRS_MAX);
 	exit(status);
 }
 
@@ -367,7 +377,8 @@ static void parse_pair(struct bench *b, const char *text)
 	u32 src, dst;
 	char extra;
 
-	if (sscanf(text, "%u,%u%c", &src, &dst, &extra) != 2 || src == dst || src >= CPU_MAX || dst >= CPU_MAX)
+	if (sscanf(text, "%u,%u%c", &src, &dst, &extra) != 2 || src == dst || src >= CPU_MAX ||
+	    dst >= CPU_MAX)
 		die(EXIT_USAGE, "--pair %s: not two different CPUs as 0,5", text);
 	if (!cpu_mask_test(&b->map.online, src) || !cpu_mask_test(&b->map.online, dst))
 		die(EXIT_USAGE, "--pair %s: this guest has CPUs 0 to %u", text, b->map.nr - 1);

@@ -321,14 +321,20 @@ static void report(struct load *l)
 	if (l->zap == ZAP_OWN)
 		roi_report_f(&l->roi, "faults_per_s_by_thread", by_thread, "faults/s");
 	if (partial)
-		roi_warning(&l->roi, "the figure is from partial rounds: stopped in mid-round, %llu of %llu faults are of"
-			    " whole rounds", (unsigned long long)whole, (unsigned long long)faults);
+		roi_warning(
+			&l->roi,
+			"the figure is from partial rounds: stopped in mid-round, %llu of %llu faults are of"
+			" whole rounds",
+			(unsigned long long)whole, (unsigned long long)faults);
 	else if (fewest < FEW_ROUNDS)
-		roi_warning(&l->roi, "only %llu whole rounds, fewer than %d: a longer run.duration gives a steadier rate",
-			    (unsigned long long)fewest, FEW_ROUNDS);
+		roi_warning(
+			&l->roi,
+			"only %llu whole rounds, fewer than %d: a longer run.duration gives a steadier rate",
+			(unsigned long long)fewest, FEW_ROUNDS);
 	printf("multi-fault: zap=%s threads=%u rounds=%llu faults=%llu seconds=%.6f faults_per_s=%.0f%s\n",
-	       l->zap == ZAP_OWN ? "own" : "first", l->nr, (unsigned long long)fewest, (unsigned long long)faults,
-	       (double)ns / 1e9, (double)faults * 1e9 / (double)ns, partial ? " (partial rounds)" : "");
+	       l->zap == ZAP_OWN ? "own" : "first", l->nr, (unsigned long long)fewest,
+	       (unsigned long long)faults, (double)ns / 1e9, (double)faults * 1e9 / (double)ns,
+	       partial ? " (partial rounds)" : "");
 }
 
 static void usage(int status) __attribute__((noreturn));
@@ -418,8 +424,8 @@ static void check_cpus(const struct load *l)
 		return;		/* binding will tell */
 	for (u32 i = 0; i < l->nr; i++)
 		if (!cpu_mask_test(&online, l->worker[i].cpu))
-			die(EXIT_USAGE, "%u threads want CPU %u, but this guest has %u CPUs", l->nr, l->worker[i].cpu,
-			    cpu_mask_count(&online));
+			die(EXIT_USAGE, "%u threads want CPU %u, but this guest has %u CPUs", l->nr,
+			    l->worker[i].cpu, cpu_mask_count(&online));
 }
 
 int main(int argc, char **argv)

@@ -130,8 +130,10 @@ static void want_distance(struct want *w)
 	if (!text)
 		return;
 	for (char *p = strtok_r(text, ";", &save); p; p = strtok_r(NULL, ";", &save), r++) {
-		if (r >= w->nr_nodes || parse_numbers("FAULTBED_DISTANCE", p, ",", row, NODE_MAX) != w->nr_nodes)
-			die(EXIT_USAGE, "FAULTBED_DISTANCE: not %u rows of %u numbers", w->nr_nodes, w->nr_nodes);
+		if (r >= w->nr_nodes ||
+		    parse_numbers("FAULTBED_DISTANCE", p, ",", row, NODE_MAX) != w->nr_nodes)
+			die(EXIT_USAGE, "FAULTBED_DISTANCE: not %u rows of %u numbers", w->nr_nodes,
+			    w->nr_nodes);
 		memcpy(w->dist[r], row, w->nr_nodes * sizeof(row[0]));
 	}
 	if (r != w->nr_nodes)
@@ -148,8 +150,8 @@ static void read_want(struct want *w)
 
 	if (!text)
 		return;
-	if (parse_numbers("FAULTBED_TOPOLOGY", text, "x", count, 3) != 3 || !count[0] || !count[1] || !count[2] ||
-	    (u64)count[0] * count[1] * count[2] > CPU_MAX)
+	if (parse_numbers("FAULTBED_TOPOLOGY", text, "x", count, 3) != 3 || !count[0] ||
+	    !count[1] || !count[2] || (u64)count[0] * count[1] * count[2] > CPU_MAX)
 		die(EXIT_USAGE, "FAULTBED_TOPOLOGY: not SOCKETSxCORESxTHREADS");
 	free(text);
 	w->topology = true;
@@ -165,7 +167,8 @@ static void read_want(struct want *w)
 	if (!w->nr_nodes || w->nr_nodes > NODE_MAX ||
 	    (w->nr_nodes <= w->sockets ? w->sockets % w->nr_nodes :
 	     w->nr_nodes % w->sockets || w->cores % (w->nr_nodes / w->sockets)))
-		die(EXIT_USAGE, "FAULTBED_NODES: %u does not fit %u sockets of %u cores", w->nr_nodes, w->sockets, w->cores);
+		die(EXIT_USAGE, "FAULTBED_NODES: %u does not fit %u sockets of %u cores",
+		    w->nr_nodes, w->sockets, w->cores);
 	place_cpus(w, order && !strcmp(order, "siblings-adjacent"));
 	want_distance(w);
 
@@ -173,7 +176,8 @@ static void read_want(struct want *w)
 	if (!text)
 		return;
 	if (parse_numbers("FAULTBED_APIC_IDS", text, ",", ids, CPU_MAX) != w->nr_cpus)
-		die(EXIT_USAGE, "FAULTBED_APIC_IDS: not one number for each of %u CPUs", w->nr_cpus);
+		die(EXIT_USAGE, "FAULTBED_APIC_IDS: not one number for each of %u CPUs",
+		    w->nr_cpus);
 	for (u32 n = 0; n < w->nr_cpus; n++)
 		w->cpu[n].apic_id = ids[n];
 	w->apic_ids = true;
@@ -324,8 +328,9 @@ static void check_numbers(struct check *c, u32 n)
 	    read_line(SYS_CPU "/cpu0/topology/physical_package_id", first, sizeof(first)) < 0)
 		mismatch(c, "%s: cannot be read", path);
 	else if (!strcmp(text, first) != (a->socket == b->socket))
-		mismatch(c, "%s: is %s, and %s on CPU 0 of socket %u, but it should be in socket %u", path, text, first,
-			 b->socket, a->socket);
+		mismatch(c,
+			 "%s: is %s, and %s on CPU 0 of socket %u, but it should be in socket %u",
+			 path, text, first, b->socket, a->socket);
 }
 
 /* APIC ids as CPUID gives them on the CPU itself. */
@@ -340,25 +345,28 @@ static void check_cpuid(struct check *c, u32 n)
 	}
 	__cpuid(1, eax, ebx, ecx, edx);
 	if (ebx >> 24 != (want & 0xff))
-		mismatch(c, "CPU %u: CPUID 1 EBX gives APIC id %u, should be %u", n, ebx >> 24, want & 0xff);
+		mismatch(c, "CPU %u: CPUID 1 EBX gives APIC id %u, should be %u", n, ebx >> 24,
+			 want & 0xff);
 	if ((u32)__get_cpuid_max(0, NULL) >= 0xb) {
 		__cpuid_count(0xb, 0, eax, ebx, ecx, edx);
 		/* All zero in EBX: the leaf is not implemented (SDM 2A, CPUID). */
 		if (ebx && edx != want)
-			mismatch(c, "CPU %u: CPUID 0xb EDX gives APIC id %u, should be %u", n, edx, want);
+			mismatch(c, "CPU %u: CPUID 0xb EDX gives APIC id %u, should be %u", n, edx,
+				 want);
 		if (ebx && (ebx & 0xffff) != c->want.threads)
-			mismatch(c, "CPU %u: CPUID 0xb.0 EBX gives %u threads a core, should be %u", n, ebx & 0xffff,
-				 c->want.threads);
+			mismatch(c, "CPU %u: CPUID 0xb.0 EBX gives %u threads a core, should be %u",
+				 n, ebx & 0xffff, c->want.threads);
 	}
 	if (!c->seen.amd || (u32)__get_cpuid_max(0x80000000, NULL) < 0x8000001e)
 		return;
 	/* Extended APIC id, threads a core (APM 3, appendix E.4.17). */
 	__cpuid(0x8000001e, eax, ebx, ecx, edx);
 	if (eax != want)
-		mismatch(c, "CPU %u: CPUID 0x8000001e EAX gives APIC id %u, should be %u", n, eax, want);
+		mismatch(c, "CPU %u: CPUID 0x8000001e EAX gives APIC id %u, should be %u", n, eax,
+			 want);
 	if ((ebx >> 8 & 0xff) + 1 != c->want.threads)
-		mismatch(c, "CPU %u: CPUID 0x8000001e EBX gives %u threads a core, should be %u", n, (ebx >> 8 & 0xff) + 1,
-			 c->want.threads);
+		mismatch(c, "CPU %u: CPUID 0x8000001e EBX gives %u threads a core, should be %u", n,
+			 (ebx >> 8 & 0xff) + 1, c->want.threads);
 }
 
 static void check_apic_ids(struct check *c)
@@ -367,8 +375,8 @@ static void check_apic_ids(struct check *c)
 		if (!cpu_mask_test(&c->seen.online, n))
 			continue;
 		if (c->seen.apic_id[n] != (int)c->want.cpu[n].apic_id)
-			mismatch(c, "CPU %u: /proc/cpuinfo gives APIC id %d, should be %u", n, c->seen.apic_id[n],
-				 c->want.cpu[n].apic_id);
+			mismatch(c, "CPU %u: /proc/cpuinfo gives APIC id %d, should be %u", n,
+				 c->seen.apic_id[n], c->want.cpu[n].apic_id);
 		check_cpuid(c, n);
 	}
 }
@@ -403,11 +411,13 @@ static void check_distance(struct check *c)
 		size_t len = 0;
 
 		for (u32 j = 0; j < w->nr_nodes && len < sizeof(should); j++)
-			len += (size_t)snprintf(should + len, sizeof(should) - len, j ? " %u" : "%u", w->dist[i][j]);
+			len += (size_t)snprintf(should + len, sizeof(should) - len,
+						j ? " %u" : "%u", w->dist[i][j]);
 		snprintf(path, sizeof(path), SYS_NODE "/node%u/distance", i);
 		ret = read_line(path, text, sizeof(text));
 		if (ret < 0)
-			mismatch(c, "%s: cannot be read (%s), should be %s", path, strerror(-ret), should);
+			mismatch(c, "%s: cannot be read (%s), should be %s", path, strerror(-ret),
+				 should);
 		else if (strcmp(text, should))
 			mismatch(c, "%s: is %s, should be %s", path, text, should);
 	}
@@ -477,7 +487,8 @@ int main(int argc, char **argv)
 	if (!c)
 		die(EXIT_MISMATCH, "no memory");
 	if (argc > 1 && !quiet)
-		die(EXIT_USAGE, "usage: topology-check [-q]   (what to expect: FAULTBED_TOPOLOGY and others; -q: mismatches only)");
+		die(EXIT_USAGE,
+		    "usage: topology-check [-q]   (what to expect: FAULTBED_TOPOLOGY and others; -q: mismatches only)");
 	read_want(&c->want);
 	read_seen(&c->seen);
 	if (!quiet) {
@@ -509,8 +520,9 @@ int main(int argc, char **argv)
 		printf("TOPOLOGY WRONG mismatches=%u\n", c->mismatches);
 		return EXIT_MISMATCH;
 	}
-	printf("TOPOLOGY OK cpus=%u topology=%ux%ux%u nodes=%u vendor=%s checked=siblings,caches%s%s%s\n", c->want.nr_cpus,
-	       c->want.sockets, c->want.cores, c->want.threads, c->want.nr_nodes, c->seen.vendor,
-	       c->want.nodes ? ",nodes" : "", c->want.distance ? ",distance" : "", c->want.apic_ids ? ",apic_ids" : "");
+	printf("TOPOLOGY OK cpus=%u topology=%ux%ux%u nodes=%u vendor=%s checked=siblings,caches%s%s%s\n",
+	       c->want.nr_cpus, c->want.sockets, c->want.cores, c->want.threads, c->want.nr_nodes,
+	       c->seen.vendor, c->want.nodes ? ",nodes" : "", c->want.distance ? ",distance" : "",
+	       c->want.apic_ids ? ",apic_ids" : "");
 	return EXIT_OK;
 }

@@ -26,7 +26,7 @@
 	.code32
 	.globl	start
 
-/* End the guest: the VMM's process ends with value << 1 | 1. Without a test device, halt for good. */
+/* End the guest; the VMM's status is value << 1 | 1. Without a test device, halt for good. */
 	.macro	EXIT value
 	movb	$\value, %al
 	outb	%al, $PORT_EXIT
@@ -35,7 +35,10 @@
 	jmp	771b
 	.endm
 
-/* A line on the console. Sets the UART to what a polled write needs, whatever was done to it. Uses EAX, EDX, ESI. */
+/*
+ * A line on the console. Sets the UART to what a polled write needs, whatever was done to it. Uses
+ * EAX, EDX, ESI.
+ */
 	.macro	SAY text
 	movw	$(PORT_CONSOLE + 3), %dx
 	movb	$3, %al			/* LCR: 8 data bits, no divisor latch */

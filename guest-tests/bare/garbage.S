@@ -76,8 +76,8 @@ forbidden:
 	ret
 
 /*
- * Bytes, words, doublewords and reads at the first 4096 ports, where devices are; bytes at some of the others,
- * since each is an exit, and a nested one takes a third of a millisecond.
+ * Bytes, words, doublewords and reads at the first 4096 ports, where devices are; bytes at some of
+ * the others, since each is an exit, and a nested one takes a third of a millisecond.
  */
 do_ports:
 	xorl	%ecx, %ecx
@@ -287,7 +287,7 @@ idt_pointer:
 	.balign 4
 /* #DF, #TS, #NP, #SS, #GP, #PF, #AC, #CP, #VC, #SX push one (SDM 3A table 6-1, APM 2 table 8-1). */
 error_code_vectors:
-	.long	1 << 8 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 17 | 1 << 21 | 1 << 29 | 1 << 30
+	.long	1 << 8 | 0x1f << 10 | 1 << 17 | 1 << 21 | 3 << 29
 resume:
 	.long	give_up
 /* First and last of each: keyboard controller, port 0x92, exit port, PC reset, PM1a. */
@@ -301,8 +301,8 @@ forbidden_ports:
 	.balign 4
 /* virtio-mmio, IOAPIC, HPET, holes, ROM; the local APIC comes last. */
 pages:
-	.long	0xd0000000, 0xd0001000, 0xd0002000, 0xd0007000, 0xc0000000, 0xe0000000, 0xfec00000, 0xfed00000
-	.long	0xfee01000, 0xfffff000, 0
+	.long	0xd0000000, 0xd0001000, 0xd0002000, 0xd0007000, 0xc0000000, 0xe0000000
+	.long	0xfec00000, 0xfed00000, 0xfee01000, 0xfffff000, 0
 msr_ranges:
 	.long	0, 0x2000
 	.long	0x40000000, 0x40000200

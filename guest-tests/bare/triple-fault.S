@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* An exception, whose handler cannot be found, nor can that of the double fault: the CPU shuts down. */
+/* An exception without a handler, nor has the double fault one: the CPU shuts down. */
 #include "bare.h"
 
 start:

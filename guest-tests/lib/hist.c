@@ -53,7 +53,9 @@ void hist_report(struct hist *h, const struct roi *roi, const char *prefix, cons
 	static const struct {
 		const char *name;
 		double q;
-	} quantile[] = { { "min", 0 }, { "median", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "max", 1 } };
+	} quantile[] = {
+		{ "min", 0 }, { "median", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "max", 1 }
+	};
 	char name[64];
 
 	snprintf(name, sizeof(name), "%s_count", prefix);

@@ -91,7 +91,8 @@ static bool parse_interrupts(const char *line, struct item *it)
 	len = (size_t)(colon - line);
 	if (len > 16)
 		return false;
-	snprintf(it->name, sizeof(it->name), *line >= '0' && *line <= '9' ? "irq_%.*s" : "%.*s", (int)len, line);
+	snprintf(it->name, sizeof(it->name), *line >= '0' && *line <= '9' ? "irq_%.*s" : "%.*s",
+		 (int)len, line);
 	it->value = 0;
 	for (line = colon + 1;; line = end) {
 		while (*line == ' ')
@@ -161,7 +162,7 @@ static bool next_item(struct cursor *c, struct item *it)
 	return false;
 }
 
-/* The counter called `name`, from where the cursor is, else from the top: files keep their order. */
+/* The counter called `name`, from the cursor on, else from the top: files keep their order. */
 static bool find_item(struct cursor *c, const char *text, const char *name, struct item *it)
 {
 	struct cursor from_here = *c;
@@ -193,7 +194,8 @@ int procstat_value(const struct procstat *s, enum procstat_file file, const char
 	return 0;
 }
 
-void procstat_changes(const struct procstat *before, const struct procstat *after, procstat_fn fn, void *ctx)
+void procstat_changes(const struct procstat *before, const struct procstat *after, procstat_fn fn,
+		      void *ctx)
 {
 	struct item old, new;
 

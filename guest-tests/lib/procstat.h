@@ -46,6 +46,7 @@ typedef void (*procstat_fn)(void *ctx, const char *source, const char *name, u64
  * ctxt, processes, intr, softirq and cpu_user_ns ... cpu_steal_ns of
  * /proc/stat. Each CPU time is in whole ticks of 10 ms.
  */
-void procstat_changes(const struct procstat *before, const struct procstat *after, procstat_fn fn, void *ctx);
+void procstat_changes(const struct procstat *before, const struct procstat *after, procstat_fn fn,
+		      void *ctx);
 
 #endif

@@ -42,7 +42,8 @@ static void port_write(const struct roi *roi, u16 port, u8 value)
 	if (roi->port_fd < 0)
 		outb(value, port);
 	else if (pwrite(roi->port_fd, &value, 1, port) != 1)
-		fprintf(stderr, "%s: /dev/port: %s\n", program_invocation_short_name, strerror(errno));
+		fprintf(stderr, "%s: /dev/port: %s\n", program_invocation_short_name,
+			strerror(errno));
 }
 
 void roi_mark(const struct roi *roi, u8 mark)
@@ -51,7 +52,8 @@ void roi_mark(const struct roi *roi, u8 mark)
 }
 
 /* One line in one write(): lines of several threads and processes must not mix. */
-static void send_line(const struct roi *roi, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void send_line(const struct roi *roi, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static void send_line(const struct roi *roi, const char *fmt, ...)
 {
@@ -70,7 +72,8 @@ static void send_line(const struct roi *roi, const char *fmt, ...)
 	if (roi->report_fd == STDOUT_FILENO)
 		fflush(stdout);
 	if (write(roi->report_fd, line, (size_t)len) != len)
-		fprintf(stderr, "%s: a line for the host was lost: %s\n", program_invocation_short_name, strerror(errno));
+		fprintf(stderr, "%s: a line for the host was lost: %s\n",
+			program_invocation_short_name, strerror(errno));
 }
 
 void roi_begin(struct roi *roi)

@@ -53,7 +53,7 @@ void roi_begin(struct roi *roi);
 void roi_end(struct roi *roi);
 /* ns between the two marks. */
 u64 roi_ns(const struct roi *roi);
-/* Send the counters that changed between roi_begin() and roi_end(). Not from the measured region. */
+/* Send the counters that changed between roi_begin() and roi_end(). After the region only. */
 void roi_send_counters(struct roi *roi);
 /* Change of one counter between the marks; 0 if it is not there. */
 u64 roi_delta(const struct roi *roi, enum procstat_file file, const char *name);
@@ -63,7 +63,10 @@ void roi_report(const struct roi *roi, const char *name, u64 value, const char *
 void roi_report_f(const struct roi *roi, const char *name, double value, const char *unit);
 void roi_warning(const struct roi *roi, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Leave the guest by the test device: the VMM's process ends with value << 1 | 1. Returns if there is none. */
+/*
+ * Leave the guest by the test device: the VMM's process ends with value << 1 | 1. Returns if there
+ * is none.
+ */
 void roi_exit(const struct roi *roi, u8 value);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "lib/util.h"
 
-/* Time now; not read before earlier instructions ended, nor after later ones begin (SDM 2B, RDTSC). */
+/* Not read before earlier instructions ended, nor after later ones began (SDM 2B, RDTSC). */
 static inline u64 tsc_read(void)
 {
 	u32 lo, hi;
@@ -31,7 +31,7 @@ static inline struct tsc_mark tsc_mark(void)
 	return m;
 }
 
-/* ns a tick between two marks; 0 if the TSC did not move forward, which means that it cannot be used. */
+/* ns a tick between two marks; 0 if the TSC did not move forward: it cannot be used then. */
 static inline double tsc_ns_per_tick(const struct tsc_mark *begin, const struct tsc_mark *end)
 {
 	if (end->tsc <= begin->tsc || end->ns <= begin->ns)

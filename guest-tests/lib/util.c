@@ -85,7 +85,8 @@ static bool parse_unit(const char *text, const struct unit *unit, u64 *value)
 bool parse_time(const char *text, u64 *ns)
 {
 	static const struct unit units[] = {
-		{ "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 }, { NULL, 0 },
+		{ "", 1 },	   { "ns", 1 },		{ "us", 1000 },
+		{ "ms", 1000000 }, { "s", 1000000000 }, { NULL, 0 },
 	};
 
 	return parse_unit(text, units, ns);
@@ -106,7 +107,8 @@ u64 env_time(const char *name, u64 fallback)
 	u64 ns = fallback;
 
 	if (text && !parse_time(text, &ns))
-		die(EXIT_USAGE, "%s=%s is not a time (a number of ns, or with ns, us, ms, s)", name, text);
+		die(EXIT_USAGE, "%s=%s is not a time (a number of ns, or with ns, us, ms, s)", name,
+		    text);
 	return ns;
 }
 
