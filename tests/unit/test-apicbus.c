@@ -354,6 +354,28 @@ static void test_packing(void)
 	fake_vm_free(f);
 }
 
+/* A flood under a long delay is bounded: what does not fit goes at once, and is counted. */
+static void test_flood(void)
+{
+	struct fake_vm *f = fake_vm_new("2x1x1", APIC_XAPIC);
+	u32 remote = f->vm.topo.cpu[1].apic_id, i;
+
+	fake_inject(f, "ipi.all", "fixed:10s");
+	fake_inject_start(f, 1);
+	for (i = 0; i < APICBUS_MAX_IN_FLIGHT; i++)
+		send(f, 0, fixed(remote, 0x60));
+	g_assert_cmpuint(count(f, 0, COUNTER_ipis_undelayed), ==, 0);
+	g_assert_cmpuint(fake_run(f, 1), ==, 0);
+	for (i = 0; i < 10; i++) {
+		send(f, 0, fixed(remote, 0x61));
+		g_assert_cmpuint(fake_run(f, 1), ==, 1);
+	}
+	g_assert_cmpuint(has(f, 1, 0x61), ==, 1);
+	g_assert_cmpuint(count(f, 0, COUNTER_ipis_undelayed), ==, 10);
+	g_assert_cmpuint(clock_pending(&f->vm.vcpu[1]->clock), ==, APICBUS_MAX_IN_FLIGHT);
+	fake_vm_free(f);
+}
+
 /* Messages on their way when the VM ends belong to nobody: the leak checker watches this one. */
 static void test_teardown(void)
 {
@@ -421,6 +443,7 @@ int main(int argc, char **argv)
 	g_test_add_func("/apicbus/device", test_device);
 	g_test_add_func("/apicbus/latency", test_latency);
 	g_test_add_func("/apicbus/injection", test_injection);
+	g_test_add_func("/apicbus/flood", test_flood);
 	g_test_add_func("/apicbus/packing", test_packing);
 	g_test_add_func("/apicbus/teardown", test_teardown);
 	g_test_add_func("/apicbus/msi", test_msi);

@@ -144,6 +144,11 @@ u64 clock_first(const struct clock *clock)
 	return __atomic_load_n(&clock->first, __ATOMIC_ACQUIRE);
 }
 
+u32 clock_pending(const struct clock *clock)
+{
+	return __atomic_load_n(&clock->nr, __ATOMIC_RELAXED);
+}
+
 u32 clock_run_due(struct clock *clock, u64 now)
 {
 	u64 end_seq;

@@ -126,6 +126,10 @@ static u64 apicbus_inject(struct vcpu *src, struct vcpu *target, const struct ap
 	/* Boot is not what is measured, and INIT's and SIPI's timing is a protocol of its own. */
 	if (msg->delivery == APIC_DM_INIT || msg->delivery == APIC_DM_SIPI)
 		return 0;
+	if (clock_pending(&target->clock) >= APICBUS_MAX_IN_FLIGHT) {
+		counter_add(&src->counters, COUNTER_ipis_undelayed, 1);
+		return 0;
+	}
 	delay = inject_delay(&src->vm->inject, INJECT_ipi, src->id, &ev);
 	if (delay)
 		counter_add(&src->counters, COUNTER_ipi_injected_ns, delay);

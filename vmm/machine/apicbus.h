@@ -11,6 +11,13 @@
 #include "core/vm.h"
 #include "machine/lapic.h"
 
+/*
+ * IPIs that may be on their way to one target: a guest that floods it under a long
+ * injected delay must not take the host's memory. Further ones go undelayed and are
+ * counted in ipis_undelayed.
+ */
+#define APICBUS_MAX_IN_FLIGHT	16384u
+
 /* An IPI from a vCPU (its ICR). On the source's thread. Counts icr_writes, ipis_sent, ipi_matrix, ipi_injected_ns. */
 void apicbus_send_ipi(struct vcpu *src, const struct apic_msg *msg, u64 now);
 /* A message from a device (IOAPIC, MSI). Lowest priority goes to one target: the lowest CPU number addressed. */
