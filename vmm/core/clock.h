@@ -55,6 +55,8 @@ void clock_schedule(struct clock *clock, struct clock_event *ev, u64 due);
 void clock_post(struct clock *clock, u64 due, clock_fn fn, void *ctx, u64 arg);
 /* Due time of the earliest event, CLOCK_NEVER if none. Any thread; lock-free. */
 u64 clock_first(const struct clock *clock);
+/* How many events wait. Any thread; a value that may already be old. */
+u32 clock_pending(const struct clock *clock);
 /*
  * Run everything due at or before now. Owner's thread only. Returns how many
  * ran. What the callbacks themselves schedule waits for the next call, however
