@@ -217,8 +217,9 @@ fail() {
 expected="about 1070"
 [ -z "$base_config" ] || expected="some thousand"
 
-# step RC WHAT COMMAND...: a long step, its output in the log, RC if it fails. On a terminal one line is kept up
-# to date with the number of objects built, elsewhere there is a line a minute.
+# step RC WHAT COMMAND...: a long step, its output in the log, RC if it fails. On a
+# terminal one line is kept up to date with the number of objects built, elsewhere
+# there is a line a minute.
 step() {
 	local rc=$1 what=$2 pid n last=$SECONDS
 	shift 2
@@ -232,13 +233,13 @@ step() {
 	trap 'kill $pid 2>/dev/null; exit 130' INT TERM
 	while kill -0 $pid 2>/dev/null; do
 		sleep 0.5
-		n=$(grep -cE '^ +(CC|AS) ' "$log" || :)
-		[ "$what" = compiling ] && n="$n of $expected files" || n="$n files"
+		n=
+		[ "$what" != compiling ] || n=", $(grep -cE '^ +(CC|AS) ' "$log" || :) of $expected files"
 		if [ -t 2 ]; then
-			printf '\r%s: %s, %s, %d:%02d \033[K' "$me" "$what" "$n" \
+			printf '\r%s: %s%s, %d:%02d \033[K' "$me" "$what" "$n" \
 				$(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)) >&2
 		elif [ $((SECONDS - last)) -ge 60 ]; then
-			say "$what, $n, $((SECONDS - started)) s"
+			say "$what$n, $((SECONDS - started)) s"
 			last=$SECONDS
 		fi
 	done
@@ -274,12 +275,13 @@ else
 	step 2 "unpacking" unpack_tarball
 fi
 [ -f "$src/Kbuild" ] || fail 2 "${tree:-$tarball} holds no Linux source tree"
+# Who followed guest-kernel-patches/README.md has them in the tree already.
+patched=
+[ ! -f "$src/kernel/faultbed/Kconfig" ] || patched=yes
+[ -z "$patched" ] || say "this source has the project's patches already, they are not applied again"
 for p in ${patches[@]+"${patches[@]}"}; do
 	echo "+ patch $p" >>"$log"
-	if patch -d "$src" -p1 -F0 -R -f -s --dry-run <"$p" >/dev/null 2>&1; then
-		say "$(basename "$p") is in this source already"
-		continue
-	fi
+	if [ -n "$patched" ] && [ "$(dirname "$p")" = "$patch_dir" ]; then continue; fi
 	patch -d "$src" -p1 -F0 --no-backup-if-mismatch -N -s <"$p" >>"$log" 2>&1 ||
 		fail 2 "$(basename "$p") does not apply to this source"
 done
@@ -296,7 +298,7 @@ fi
 
 wanted=$work/wanted
 cp "$fragment" "$wanted"
-[ ${#patches[@]} -eq 0 ] || ! [ -f "$src/kernel/faultbed/Kconfig" ] || cat >>"$wanted" <<EOF
+[ ! -f "$src/kernel/faultbed/Kconfig" ] || cat >>"$wanted" <<EOF
 CONFIG_FAULTBED=y
 CONFIG_FAULTBED_PATCH_ID="$patch_id"
 EOF
