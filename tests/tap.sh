@@ -94,7 +94,7 @@ json()
 		my ($file, @path) = ($ARGV[0], split /\|/, $ARGV[1]);
 		open my $f, "<", $file or exit 1;
 		local $/;
-		my @at = (JSON::PP->new->utf8->allow_bignum->decode(<$f>));
+		my @at = (JSON::PP->new->utf8->decode(<$f>));
 		for my $p (@path) {
 			@at = map {
 				ref $_ eq "HASH" ? ($p eq "*" ? @{$_}{sort keys %$_} : exists $_->{$p} ? $_->{$p} : ()) :

@@ -38,17 +38,20 @@ holds()
 
 # --- topology, counters inside ---
 
-run topology "# Does the guest see what it was given?" "[vm]" "topology = 2x3x2" "memory = 512MiB" "apic = xapic" \
-	"[run]" "command = topology-check -q && counters-check" "timeout = 900s" \
-	"[vary]" "vm.cpu_order = siblings-last, siblings-adjacent"
-tap_is "2x3x2: both orders are run" "$(json topology.json 'cells.*.status' | tr '\n' ' ')" "0 0 "
+run topology "# Does the guest see what it was given?" "[vm]" "topology = 1x3x2" "memory = 256MiB" "apic = xapic" \
+	"[run]" "command = topology-check -q" "timeout = 600s" \
+	"[vary]" "vm.topology + vm.cpu_order = 2x3x1 + siblings-last, 1x3x2 + siblings-adjacent"
+tap_is "three cores, two sockets, two threads: all are seen" "$(json topology.json 'cells.*.status' | tr '\n' ' ')" "0 0 "
 tap_like "the kernel that ran is identified" "$(json topology.json 'cells.0.vm.kernel.sha256')" '^[0-9a-f]{64}$'
 tap_like "its patches are identified" "$(json topology.json 'cells.0.vm.kernel.patch_id')" '^[0-9a-f]+'
+
+run counters "# Do the guest's counters agree with each other and with what was done?" "[vm]" "topology = 1x2x1" \
+	"memory = 256MiB" "apic = xapic" "[run]" "command = counters-check" "timeout = 600s"
 
 # --- IPIs ---
 
 run ipi "# Do IPIs and their delays arrive?" "[vm]" "topology = 2x2x1" "memory = 256MiB" "apic = xapic" \
-	"[run]" "command = ipi-pingpong --count 100" "timeout = 900s" "[vary]" "inject.ipi.remote = none, fixed:5ms"
+	"[run]" "command = ipi-pingpong --count 100" "timeout = 600s" "[vary]" "inject.ipi.remote = none, fixed:5ms"
 for cell in 0 1; do
 	sent=$(counter ipi $cell ipis_sent)
 	guest=$(($(counter ipi $cell ipis_reschedule) + $(counter ipi $cell ipis_call_single) + $(counter ipi $cell ipis_call_many)))
@@ -64,7 +67,10 @@ holds "every remote IPI was delayed, none else" \
 	"$n > 0 && $(hist ipi 1 injected_ipi_ns.remote sum) == $n * 5000000 && $(counter ipi 1 ipi_injected_ns) == $n * 5000000"
 tap_is "nothing is injected on others" "$(hist ipi 1 injected_ipi_ns.socket count)" ""
 tap_is "nothing is injected without a rule" "$(counter ipi 0 ipi_injected_ns)" 0
-holds "no delayed IPI is early" "$(hist ipi 1 ipi_latency_ns.remote min) >= 5000000"
+# Bucket i of a histogram is 2^i to 2^(i+1) ns: 22 begins at 4.2 ms.
+tap_is "no delayed IPI is early" "$(hist ipi 1 ipi_latency_ns.remote buckets.* | head -n 22 | awk '{ s += $1 } END { print s }')" 0
+holds "and every one is late" \
+	"$(hist ipi 1 ipi_latency_ns.remote buckets.* | tail -n +23 | awk '{ s += $1 } END { print s }') >= 0.98 * $n - 5"
 holds "the guest sees the delay between sockets" \
 	"$(report ipi 1 ipi_remote_median_ns) - $(report ipi 0 ipi_remote_median_ns) > 4000000 && $(report ipi 1 ipi_remote_median_ns) - $(report ipi 0 ipi_remote_median_ns) < 9000000"
 holds "and not within a socket" "$(report ipi 1 ipi_socket_median_ns) - $(report ipi 0 ipi_socket_median_ns) < 2500000"
@@ -72,26 +78,28 @@ holds "and not within a socket" "$(report ipi 1 ipi_socket_median_ns) - $(report
 # --- second-level faults ---
 
 run ept "# Do second-level faults and their delays arrive?" "[vm]" "topology = 1x2x1" "memory = 512MiB" "apic = xapic" \
-	"[run]" "command = first-touch --size 2MiB" "timeout = 900s" "[inject]" "ept.count = yes" \
+	"[run]" "command = first-touch" "timeout = 600s" "[inject]" "ept.count = yes" \
 	"[vary]" "inject.ept.first_touch = none, fixed:5ms"
 for cell in 0 1; do
-	holds "cell $cell: first touches of the guest are second-level faults" \
-		"$(counter ept $cell ept_first_touch) >= 0.9 * $(report ept $cell pages)"
+	holds "cell $cell: some first touches of the guest are second-level faults" \
+		"$(counter ept $cell ept_first_touch) >= 100 && $(counter ept $cell ept_first_touch) <= 1.1 * $(report ept $cell pages) + 20"
 	holds "cell $cell: violations are first touches and refaults" \
 		"$(counter ept $cell ept_violations) - $(counter ept $cell ept_first_touch) - $(counter ept $cell ept_refault) <= 5"
 	holds "cell $cell: guest faults by the channel and by /proc agree" \
 		"$(counter ept $cell guest_page_faults) - $(json ept.json "cells.$cell.repeats.0.counters.guest_page_faults@/proc/vmstat.value") <= 20"
 done
 n=$(hist ept 1 injected_ept_ns.first_touch count)
-holds "every first touch was delayed" "$n >= 0.9 * $(report ept 1 pages) && $(counter ept 1 ept_injected_ns) == $n * 5000000"
+holds "every one of them was delayed" \
+	"$n >= $(counter ept 1 ept_first_touch) - 5 && $(counter ept 1 ept_injected_ns) == $n * 5000000"
+tap_is "nothing is injected without a rule" "$(counter ept 0 ept_injected_ns)" 0
 holds "the guest sees the delay on first touches" \
-	"$(report ept 1 first_touch_ns_median) - $(report ept 0 first_touch_ns_median) > 4000000 && $(report ept 1 first_touch_ns_median) - $(report ept 0 first_touch_ns_median) < 9000000"
+	"$(report ept 1 second_level_ns) - $(report ept 0 second_level_ns) > 4000000 && $(report ept 1 second_level_ns) - $(report ept 0 second_level_ns) < 9000000"
 holds "and not on touching the same pages again" "$(report ept 1 again_ns_median) < 2500000"
 
 # --- refaults ---
 
 run refault "# Are mappings dropped at the rate asked for, with contents kept?" "[vm]" "topology = 1x2x1" "memory = 256MiB" \
-	"apic = xapic" "[run]" "command = first-touch --size 4MiB --retouch 20" "timeout = 900s" "[inject]" "ept.count = yes" \
+	"apic = xapic" "[run]" "command = first-touch --size 4MiB --retouch 20" "timeout = 600s" "[inject]" "ept.count = yes" \
 	"ept.refault = 2000/s"
 holds "mappings are dropped" "$(counter refault 0 ept_dropped) > 0"
 holds "and faulted in again" "$(counter refault 0 ept_refault) > 0"
@@ -101,7 +109,7 @@ holds "not faster than asked for" \
 # --- KVM's local APIC ---
 
 run kernel "# Does the fast local APIC work, and say what it cannot see?" "[vm]" "topology = 2x2x1" "memory = 256MiB" "apic = kernel" \
-	"[run]" "command = topology-check -q" "timeout = 900s"
+	"[run]" "command = topology-check -q" "timeout = 600s"
 tap_like "apic = kernel: IPIs are n/a, with the reason" "$(json kernel.json cells.0.repeats.0.na.ipis_sent)" 'apic = kernel'
 tap_is "apic = kernel: and not 0" "$(counter kernel 0 ipis_sent)" ""
 
