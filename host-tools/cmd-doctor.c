@@ -99,7 +99,6 @@ static bool check_kvm(void)
 /* Injecting into second-level faults needs a userfaultfd that serves faults of the kernel too. */
 static void check_userfaultfd(void)
 {
-	g_autofree char *unprivileged = first_line("/proc/sys/vm/unprivileged_userfaultfd");
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	if (fd >= 0) {
