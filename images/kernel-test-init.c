@@ -315,7 +315,7 @@ static void test_kernel_faults(void)
 	      "get_user_pages() counts as pf_no_exception (%ld)", total("pf_no_exception"));
 }
 
-static volatile bool stop;
+static volatile bool stop, running;
 static volatile char *shared;
 
 static void pin(long cpu)
@@ -330,6 +330,7 @@ static void pin(long cpu)
 static void *spin(void *arg)
 {
 	pin((long)arg);
+	running = true;
 	while (!stop)
 		(void)*shared;
 	return NULL;
@@ -339,6 +340,7 @@ static void *spin(void *arg)
 static void *doze(void *arg)
 {
 	pin((long)arg);
+	running = true;
 	while (!stop)
 		usleep(300000);
 	return NULL;
@@ -346,11 +348,13 @@ static void *doze(void *arg)
 
 static void start(pthread_t *t, void *(*fn)(void *))
 {
-	stop = false;
+	stop = running = false;
 	if (pthread_create(t, NULL, fn, (void *)1L)) {
 		check(false, "no thread");
 		exit(1);
 	}
+	while (!running)
+		usleep(10000);
 	usleep(100000);
 }
 

@@ -6,6 +6,9 @@
 # the two agree. TAP on stdout. Needs no VMM and no /dev/kvm.
 #
 #	images/kernel-test.sh [DIR]	DIR holds bzImage; default: the cached build
+#
+# About 40 s on an idle CPU. A guest that is not through after TEST_TIMEOUT seconds
+# (600) is ended, which is a failure that says so.
 
 set -euo pipefail
 export LC_ALL=C
@@ -46,11 +49,13 @@ bytes=$((512 << 20))
 boot() {
 	local name=$1 cpus=$2
 	shift 2
-	timeout 180 qemu-system-x86_64 -M pc -cpu max -accel tcg,thread=multi -m 512 -smp "$cpus" \
+	timeout "${TEST_TIMEOUT:-600}" qemu-system-x86_64 -M pc -cpu max -accel tcg,thread=multi -m 512 -smp "$cpus" \
 		-object memory-backend-file,id=m,size=512M,mem-path="$tmp/memory",share=on \
 		-machine memory-backend=m -display none -serial stdio -monitor none -no-reboot \
 		-kernel "$dir/bzImage" -initrd "$tmp/initramfs" -device isa-debug-exit,iobase=0xf4,iosize=4 \
-		-append "console=ttyS0 panic=-1 $*" </dev/null >"$tmp/$name" 2>&1 || :
+		-append "console=ttyS0 panic=-1 $*" </dev/null >"$tmp/$name" 2>&1 || {
+		[ $? -ne 124 ] || echo "# the guest was not through after ${TEST_TIMEOUT:-600} s"
+	}
 }
 memory() { rm -f "$tmp/memory"; "$tmp/channel" make "$tmp/memory" $bytes $addr "$@"; }
 
