@@ -69,6 +69,9 @@ void console_byte(void *ctx, u8 byte)
 
 	g_mutex_lock(&c->lock);
 	c->bytes++;
+	/* A NUL would hide from every reader of text what comes behind it. */
+	if (!byte)
+		byte = '?';
 	if (byte != '\r') {
 		g_string_append_c(c->keep, (char)byte);
 		/* A flooding guest costs no more memory than this, however slow the reader. */
@@ -83,7 +86,7 @@ void console_byte(void *ctx, u8 byte)
 	if (byte == '\n') {
 		panic = console_judge(c);
 		g_string_truncate(c->line, 0);
-	} else if (byte && byte != '\r' && c->line->len < CONSOLE_LINE_MAX) {
+	} else if (byte != '\r' && c->line->len < CONSOLE_LINE_MAX) {
 		g_string_append_c(c->line, (char)byte);
 	}
 	g_mutex_unlock(&c->lock);

@@ -13,7 +13,19 @@ static void stat_clear(void *data)
 	g_free(s->per_vcpu);
 }
 
-void sample_take(struct vm *vm, struct sample *s)
+/* Also when a command's region has begun already: of the two only the inner one is reported. */
+static void begin_hists(struct vm *vm)
+{
+	u32 c, p;
+
+	for (c = 0; c < NR_DISTANCE_CLASSES; c++) {
+		hist_begin(&vm->ipi_latency[c]);
+		for (p = 0; p < NR_INJECT_POINTS; p++)
+			hist_begin(&vm->inject.hist[p][c]);
+	}
+}
+
+void sample_take(struct vm *vm, struct sample *s, bool begin)
 {
 	u32 nodes = vm->topo.nr_nodes, cpu, i;
 
@@ -36,6 +48,8 @@ void sample_take(struct vm *vm, struct sample *s)
 	memcpy(s->ipi_latency, vm->ipi_latency, sizeof(s->ipi_latency));
 	memcpy(s->inject, vm->inject.hist, sizeof(s->inject));
 	vm->engine->read_stats(vm, s->stats);
+	if (begin)
+		begin_hists(vm);
 }
 
 void sample_free(struct sample *s)

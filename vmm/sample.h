@@ -22,7 +22,8 @@ struct sample {
 	GArray *stats;			/* struct engine_stat */
 };
 
-void sample_take(struct vm *vm, struct sample *s);
+/* `begin`: a region begins here, and the extremes of histograms with it. */
+void sample_take(struct vm *vm, struct sample *s, bool begin);
 void sample_free(struct sample *s);
 
 #endif

@@ -12,16 +12,21 @@
 
 #include "base/log.h"
 #include "console.h"
-#include "machine/lapic.h"
+#include "dump.h"
 #include "machine/machine.h"
 #include "record.h"
+#include "record-vm.h"
 #include "refault.h"
+#include "report.h"
 #include "run-threads.h"
 
+#define LAST_WORDS_LINES	20
 #define CONTROL_LINE_MAX	4096u
 /* Lines of a kind that a guest can make us keep for one repeat. */
 #define CONTROL_KEEP_MAX	4096u
 #define FLUSH_PERIOD_NS		(20 * NSEC_PER_MSEC)
+/* How often a person hears that it goes on. */
+#define BEAT_PERIOD_NS		(15 * NSEC_PER_SEC)
 /* After a panic's first line: time for the rest of its words. */
 #define PANIC_GRACE_NS		(2 * NSEC_PER_SEC)
 /* After `quit`: time for init to leave. */
@@ -30,7 +35,8 @@
 enum session_state {
 	SESSION_BOOTING,	/* until the first `ready` */
 	SESSION_KNOBS,		/* `knobs` sent; until `ready` */
-	SESSION_RUNNING,	/* `run` sent; until `done` and `ready` */
+	SESSION_RUNNING,	/* `run` sent; until `done` */
+	SESSION_DONE,		/* until `ready` */
 	SESSION_QUITTING,	/* `quit` sent */
 };
 
@@ -48,7 +54,7 @@ struct session {
 	const struct session_params *params;	/* (c) */
 	struct console console;
 	struct refault refault;
-	struct clock_event flush, timeout, boot_timeout, panic_end, quit_end;	/* on vm->service */
+	struct clock_event flush, beat, timeout, boot_timeout, panic_end, quit_end;	/* on vm->service */
 	u64 host_start;			/* (c) */
 
 	GMutex lock;			/* all below */
@@ -163,118 +169,14 @@ static void session_quit(struct session *ss)
 	clock_schedule(&ss->vm->service, &ss->quit_end, session_now(ss) + QUIT_GRACE_NS);
 }
 
-static char *file_sha256(const char *path)
-{
-	char *data = NULL, *sum = NULL;
-	gsize len;
-
-	if (path && g_file_get_contents(path, &data, &len, NULL))
-		sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (guchar *)data, len);
-	g_free(data);
-	return sum ? sum : g_strdup("");
-}
-
-static JsonObject *file_object(const char *path)
-{
-	JsonObject *o = json_object_new();
-	char *base = path ? g_path_get_basename(path) : g_strdup(""), *sum = file_sha256(path);
-
-	json_object_set_string_member(o, "file", base);
-	json_object_set_string_member(o, "sha256", sum);
-	g_free(base);
-	g_free(sum);
-	return o;
-}
-
-/* "name=value" lines as an object. */
-static JsonObject *lines_object(char *text)
-{
-	JsonObject *o = json_object_new();
-	char **lines = g_strsplit(text, "\n", -1), **l;
-
-	for (l = lines; *l; l++) {
-		char *eq = strchr(*l, '=');
-
-		if (!eq)
-			continue;
-		*eq = 0;
-		json_object_set_string_member(o, *l, eq + 1);
-	}
-	g_strfreev(lines);
-	g_free(text);
-	return o;
-}
-
-/* kB of a line of /proc/self/status. */
-static u64 self_status_kb(const char *name)
-{
-	char *text = NULL, *at;
-	u64 kb = 0;
-
-	if (g_file_get_contents("/proc/self/status", &text, NULL, NULL)) {
-		at = strstr(text, name);
-		if (at)
-			kb = g_ascii_strtoull(at + strlen(name), NULL, 10);
-	}
-	g_free(text);
-	return kb;
-}
-
-/* Resident beyond guest RAM: all that is not shared memory, since RAM is a memfd and nothing else of ours is. */
-static JsonObject *memory_object(const struct vm *vm)
-{
-	JsonObject *o = json_object_new();
-
-	json_object_set_int_member(o, "ram", (gint64)vm->mem.size);
-	json_object_set_int_member(o, "resident_beyond_ram",
-				   (gint64)((self_status_kb("RssAnon:") + self_status_kb("RssFile:")) * KIB));
-	return o;
-}
-
 static void session_write_vm_record(struct session *ss)
 {
-	struct vm *vm = ss->vm;
-	JsonObject *r = record_new("vm", ss->params->cell), *o;
-	static const char *const apic_name[] = { "xapic", "x2apic", "kernel" };
-	GPtrArray *effective = scenario_effective(ss->s);
-	struct channel_snapshot snap = { 0 };
-	JsonArray *a;
-	u32 i;
+	JsonObject *r = record_vm(ss->vm, ss->s, ss->setup, ss->params->cell), *o = json_object_new();
 
-	json_object_set_string_member(r, "engine", vm->engine->name);
-	o = json_object_new();
-	for (i = 0; i + 1 < effective->len; i += 2)
-		json_object_set_string_member(o, effective->pdata[i], effective->pdata[i + 1]);
-	g_ptr_array_unref(effective);
-	json_object_set_object_member(r, "scenario", o);
-	o = file_object(ss->setup->kernel);
-	json_object_set_string_member(o, "version", ss->setup->boot.version);
-	channel_read(&vm->machine->channel, &snap);
-	if (snap.valid) {
-		json_object_set_string_member(o, "release", snap.kernel_release);
-		json_object_set_string_member(o, "patch_id", snap.patch_id);
-	}
-	channel_snapshot_free(&snap);
-	json_object_set_object_member(r, "kernel", o);
-	json_object_set_object_member(r, "initrd", file_object(ss->setup->initrd));
-	json_object_set_string_member(r, "cmdline", ss->setup->cmdline);
-	json_object_set_string_member(r, "feature_mask", ss->setup->features);
-	json_object_set_string_member(r, "features_missing", ss->setup->missing);
-	json_object_set_string_member(r, "apic", apic_name[vm->apic]);
-	json_object_set_string_member(r, "time", ss->setup->caps.virtual_time ? "virtual" : "host");
-	a = json_array_new();
-	for (i = 0; i < ss->setup->trust->len; i++)
-		json_array_add_string_element(a, ss->setup->trust->pdata[i]);
-	json_object_set_array_member(r, "trust", a);
-	o = json_object_new();
 	json_object_set_int_member(o, "ready_ns", (gint64)session_now(ss));
 	json_object_set_int_member(o, "host_ns", g_get_monotonic_time() * 1000 - (gint64)ss->host_start);
 	json_object_set_object_member(r, "boot", o);
-	if (ss->setup->ipi_floor_ns)
-		json_object_set_int_member(r, "ipi_floor_ns", (gint64)ss->setup->ipi_floor_ns);
 	json_object_set_object_member(r, "guest", json_object_ref(ss->guest));
-	json_object_set_object_member(r, "host", lines_object(vm->engine->describe(vm)));
-	json_object_set_object_member(r, "memory", memory_object(vm));
 	record_write(r, ss->params->record_fd);
 }
 
@@ -322,24 +224,24 @@ static void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 	case MARK_COMMAND_BEGIN:
 		__atomic_store_n((bool *)&vm->inject.on, true, __ATOMIC_RELAXED);
 		refault_start(&ss->refault, now);
-		sample_take(vm, &ss->command.from);
+		sample_take(vm, &ss->command.from, true);
 		ss->command.begun = true;
 		break;
 	case MARK_COMMAND_END:
 		if (ss->command.begun) {
-			sample_take(vm, &ss->command.to);
+			sample_take(vm, &ss->command.to, false);
 			ss->command.ended = true;
 		}
 		__atomic_store_n((bool *)&vm->inject.on, false, __ATOMIC_RELAXED);
 		break;
 	case MARK_BEGIN:
-		sample_take(vm, &ss->load.from);
+		sample_take(vm, &ss->load.from, true);
 		ss->load.begun = true;
 		ss->load.ended = false;
 		break;
 	case MARK_END:
 		if (ss->load.begun) {
-			sample_take(vm, &ss->load.to);
+			sample_take(vm, &ss->load.to, false);
 			ss->load.ended = true;
 			ss->load.begun = false;
 			ss->load.pairs++;
@@ -357,19 +259,35 @@ out:
 	g_mutex_unlock(&ss->lock);
 }
 
+static void keep_line(GPtrArray *lines, const char *text)
+{
+	if (lines->len < CONTROL_KEEP_MAX)
+		g_ptr_array_add(lines, g_strdup(text));
+}
+
+/*
+ * A command's end. Whatever a guest says, each `run` has one end, so its words
+ * make no more records than the scenario asked for.
+ */
 static void session_done(struct session *ss, const char *text)
 {
-	int status = (int)g_ascii_strtoll(text, NULL, 10);
+	char *end;
+	u64 status = g_ascii_strtoull(text, &end, 10);
 
-	if (ss->state != SESSION_RUNNING)
+	if (ss->state != SESSION_RUNNING || (ss->command.begun && !ss->command.ended) || end == text || *end ||
+	    status > 255) {
+		keep_line(ss->warnings, "the guest sent a \"done\" that makes no sense; ignored");
 		return;
-	session_write_repeat(ss, status);
+	}
+	ss->state = SESSION_DONE;
+	session_write_repeat(ss, (int)status);
 	if (status) {
 		ss->failed = true;
 		if (!ss->why)
-			ss->why = g_strdup_printf("the command ended with status %d: %s", status, ss->s->command);
+			ss->why = g_strdup_printf("the command ended with status %d: %s", (int)status,
+						  ss->s->command);
 	}
-	session_say(ss, "repeat %u of %u: done, status %d", ss->repeat + 1, ss->s->repeat, status);
+	session_say(ss, "repeat %u of %u: done, status %d", ss->repeat + 1, ss->s->repeat, (int)status);
 	ss->repeat++;
 }
 
@@ -394,10 +312,11 @@ static void session_ready(struct session *ss)
 			return;
 		}
 		break;
-	case SESSION_RUNNING:
+	case SESSION_DONE:
 		break;
+	case SESSION_RUNNING:
 	case SESSION_QUITTING:
-		return;
+		return;		/* the guest's confusion, not ours */
 	}
 	if (ss->repeat < ss->s->repeat)
 		session_start_repeat(ss);
@@ -413,29 +332,23 @@ static void session_error(struct session *ss, const char *text)
 		ss->why = g_strdup(text);
 }
 
-static void keep_line(GPtrArray *lines, const char *text)
-{
-	if (lines->len < CONTROL_KEEP_MAX)
-		g_ptr_array_add(lines, g_strdup(text));
-}
-
 static void session_report(struct session *ss, const char *text)
 {
-	char **word = g_strsplit(text, " ", 3), *end;
+	char **word = g_strsplit(text, " ", 3);
+	JsonNode *value = g_strv_length(word) >= 2 ? report_value(word[1]) : NULL;
 	JsonObject *o;
-	double value;
 
-	if (g_strv_length(word) >= 2 && json_object_get_size(ss->reports) < CONTROL_KEEP_MAX) {
-		value = g_ascii_strtod(word[1], &end);
-		if (end != word[1] && !*end && value == value) {
-			o = json_object_new();
-			if (strchr(word[1], '.') || strchr(word[1], 'e'))
-				json_object_set_double_member(o, "value", value);
-			else
-				json_object_set_int_member(o, "value", g_ascii_strtoll(word[1], NULL, 10));
-			json_object_set_string_member(o, "unit", word[2] ? word[2] : "");
-			json_object_set_object_member(ss->reports, word[0], o);
-		}
+	if (!value || !report_name_ok(word[0])) {
+		keep_line(ss->warnings, "the guest sent a report that is not NAME VALUE UNIT with a decimal number; ignored");
+		if (value)
+			json_node_free(value);
+	} else if (json_object_get_size(ss->reports) < CONTROL_KEEP_MAX) {
+		o = json_object_new();
+		json_object_set_member(o, "value", value);
+		json_object_set_string_member(o, "unit", word[2] ? word[2] : "");
+		json_object_set_object_member(ss->reports, word[0], o);
+	} else {
+		json_node_free(value);
 	}
 	g_strfreev(word);
 }
@@ -489,8 +402,9 @@ static void control_byte(void *ctx, u8 byte)
 		g_string_truncate(ss->line, 0);
 		control_line(ss, text);
 		g_free(text);
-	} else if (byte != '\r' && byte && ss->line->len < CONTROL_LINE_MAX) {
-		g_string_append_c(ss->line, (char)byte);
+	} else if (byte != '\r' && ss->line->len < CONTROL_LINE_MAX) {
+		/* No escape sequence of a guest's reaches somebody's terminal by way of a result. */
+		g_string_append_c(ss->line, byte < ' ' || byte == 0x7f ? '?' : (char)byte);
 	}
 	g_mutex_unlock(&ss->lock);
 }
@@ -501,6 +415,26 @@ static void session_flush(void *ctx, u64 arg, u64 due, u64 now)
 
 	console_flush(&ss->console);
 	clock_schedule(&ss->vm->service, &ss->flush, now + FLUSH_PERIOD_NS);
+}
+
+static void session_beat(void *ctx, u64 arg, u64 due, u64 now)
+{
+	struct session *ss = ctx;
+	u32 started = 0, i;
+
+	/* Read from outside their threads: for a progress line a value just gone is good enough. */
+	for (i = 0; i < ss->vm->topo.nr_cpus; i++)
+		if (counter_read(&ss->vm->vcpu[i]->counters, COUNTER_vm_exits))
+			started++;
+	g_mutex_lock(&ss->lock);
+	if (ss->state == SESSION_BOOTING)
+		session_say(ss, "still booting after %.0f s, %u of %u vCPUs have started", (double)now / 1e9, started,
+			    ss->vm->topo.nr_cpus);
+	else if (ss->state == SESSION_RUNNING)
+		session_say(ss, "repeat %u of %u goes on, %.0f s since the start", ss->repeat + 1, ss->s->repeat,
+			    (double)now / 1e9);
+	g_mutex_unlock(&ss->lock);
+	clock_schedule(&ss->vm->service, &ss->beat, now + BEAT_PERIOD_NS);
 }
 
 static void session_timeout(void *ctx, u64 arg, u64 due, u64 now)
@@ -605,50 +539,22 @@ static void session_write_end(struct session *ss, enum status status, const char
 static void session_last_words(struct session *ss)
 {
 	const char *text = ss->console.keep->str, *at = text + ss->console.keep->len;
+	char **split, **line;
 	int lines = 0;
 
 	if (at == text) {
 		fb_err("the guest wrote nothing to its console (ttyS0): does its kernel have a serial console?");
 		return;
 	}
-	while (at > text && lines < 20)
+	while (at > text && lines < LAST_WORDS_LINES)
 		if (*--at == '\n')
 			lines++;
-	fb_err("the console's last words:\n%s", at);
-}
-
-static void session_dump_counters(const struct vcpu *vcpu)
-{
-	GString *text = g_string_new(NULL);
-	u32 i;
-
-	for (i = 0; i < NR_COUNTERS; i++)
-		if (counter_read(&vcpu->counters, i))
-			g_string_append_printf(text, " %s=%llu", counter_desc[i].name,
-					       (unsigned long long)counter_read(&vcpu->counters, i));
-	fb_info("  pending vector %d%s", vcpu->lapic ? lapic_pending(vcpu->lapic) : -1, text->str);
-	g_string_free(text, TRUE);
-}
-
-/* Where each vCPU was, for whoever looks into a hang. The threads have ended. */
-static void session_dump_vcpus(struct session *ss)
-{
-	static const char *const mp_name[] = { "runnable", "halted", "waiting for SIPI" };
-	struct x86_state *st = g_new0(struct x86_state, 1);
-	u32 i;
-
-	for (i = 0; i < ss->vm->topo.nr_cpus; i++) {
-		struct vcpu *vcpu = ss->vm->vcpu[i];
-
-		if (ss->vm->engine->get_state(vcpu, st))
-			break;
-		fb_info("vcpu %u: %s rip 0x%llx cs 0x%x rsp 0x%llx rflags 0x%llx cr0 0x%llx cr3 0x%llx cr4 0x%llx", i,
-			mp_name[vcpu->mp_state], (unsigned long long)st->rip, st->cs.selector,
-			(unsigned long long)st->gpr[X86_RSP], (unsigned long long)st->rflags,
-			(unsigned long long)st->cr0, (unsigned long long)st->cr3, (unsigned long long)st->cr4);
-		session_dump_counters(vcpu);
-	}
-	g_free(st);
+	fb_err("the console's last words:");
+	split = g_strsplit(at, "\n", -1);
+	for (line = split; *line; line++)
+		if (**line)
+			fb_err("  %s", *line);
+	g_strfreev(split);
 }
 
 static void session_init(struct session *ss)
@@ -675,11 +581,13 @@ static void session_init(struct session *ss)
 	vm->machine->testdev.on_mark = session_mark;
 	vm->machine->testdev.ctx = ss;
 	clock_event_init(&ss->flush, session_flush, ss, 0);
+	clock_event_init(&ss->beat, session_beat, ss, 0);
 	clock_event_init(&ss->timeout, session_timeout, ss, 0);
 	clock_event_init(&ss->boot_timeout, session_timeout, ss, 0);
 	clock_event_init(&ss->panic_end, session_panic_end, ss, 0);
 	clock_event_init(&ss->quit_end, session_timeout, ss, 0);
 	clock_schedule(&vm->service, &ss->flush, FLUSH_PERIOD_NS);
+	clock_schedule(&vm->service, &ss->beat, BEAT_PERIOD_NS);
 	clock_schedule(&vm->service, &ss->timeout, ss->s->timeout_ns);
 	clock_schedule(&vm->service, &ss->boot_timeout, ss->s->boot_timeout_ns);
 }
@@ -689,6 +597,7 @@ static void session_destroy(struct session *ss)
 	struct clock *service = &ss->vm->service;
 
 	clock_schedule(service, &ss->flush, CLOCK_NEVER);
+	clock_schedule(service, &ss->beat, CLOCK_NEVER);
 	clock_schedule(service, &ss->timeout, CLOCK_NEVER);
 	clock_schedule(service, &ss->boot_timeout, CLOCK_NEVER);
 	clock_schedule(service, &ss->panic_end, CLOCK_NEVER);
@@ -729,7 +638,7 @@ enum status session_run(struct vm *vm, const struct scenario *s, struct vm_setup
 	if (status != STATUS_DONE)
 		fb_err("%s: %s (%u of %u repeats measured)", params->cell, why, ss.measured, s->repeat);
 	if (status == STATUS_GUEST_DIED || status == STATUS_INTERNAL) {
-		session_dump_vcpus(&ss);
+		dump_vcpus(vm);
 		session_last_words(&ss);
 	}
 	g_free(why);

@@ -106,6 +106,27 @@ static gpointer add_thread(gpointer data)
 }
 
 /* No addition is lost, whoever adds. */
+/* A region's extremes are its own, whatever came before it. */
+static void test_region(void)
+{
+	struct hist live, from, diff;
+
+	hist_init(&live);
+	hist_add(&live, 1);
+	hist_add(&live, 1000000000);
+	from = live;
+	hist_begin(&live);
+	hist_add(&live, 5000000);
+	hist_add(&live, 6000000);
+	hist_sub(&diff, &live, &from);
+	g_assert_cmpuint(diff.count, ==, 2);
+	g_assert_cmpuint(diff.sum, ==, 11000000);
+	g_assert_cmpuint(diff.min, ==, 5000000);
+	g_assert_cmpuint(diff.max, ==, 6000000);
+	g_assert_cmpfloat(hist_quantile(&diff, 0), >=, 5000000);
+	g_assert_cmpfloat(hist_quantile(&diff, 1), <=, 6000000);
+}
+
 static void test_threads(void)
 {
 	struct hist one, all;
@@ -134,6 +155,7 @@ int main(int argc, char **argv)
 	g_test_add_func("/hist/empty", test_empty);
 	g_test_add_func("/hist/quantiles", test_quantiles);
 	g_test_add_func("/hist/sub", test_sub);
+	g_test_add_func("/hist/region", test_region);
 	g_test_add_func("/hist/threads", test_threads);
 	return g_test_run();
 }

@@ -41,6 +41,12 @@ void hist_init(struct hist *h)
 		store(&h->bucket[i], 0);
 }
 
+void hist_begin(struct hist *h)
+{
+	store(&h->min, UINT64_MAX);
+	store(&h->max, 0);
+}
+
 void hist_add(struct hist *h, u64 value)
 {
 	u64 seen = load(&h->min);

@@ -61,7 +61,12 @@ struct hist {
 void hist_init(struct hist *h);
 /* Any thread. */
 void hist_add(struct hist *h, u64 value);
-/* out = later - earlier; min and max are those of `later` (they cannot be subtracted). */
+/* A region begins: from here on min and max are those of its values. The rest goes on counting. Any thread. */
+void hist_begin(struct hist *h);
+/*
+ * out = later - earlier. Extremes cannot be subtracted: min and max are those of `later`, so
+ * `earlier` is to be a copy made at a hist_begin() and no other region may have begun since.
+ */
 void hist_sub(struct hist *out, const struct hist *later, const struct hist *earlier);
 /* A quantile (0..1), interpolated inside its bucket; 0 if empty. */
 double hist_quantile(const struct hist *h, double q);
