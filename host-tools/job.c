@@ -111,6 +111,28 @@ static struct cell *cell_new(const struct job *job, u32 i)
 	return cell;
 }
 
+/*
+ * apic = auto takes the VMM's own local APIC where something is injected and KVM's
+ * elsewhere. Cells that are compared must not differ in that: one choice for all.
+ */
+static void job_one_apic(struct job *job)
+{
+	bool some = false, all = true;
+
+	for (u32 i = 0; i < job->cells->len; i++) {
+		const struct cell *cell = job->cells->pdata[i];
+
+		if (cell->scenario->apic != SCENARIO_APIC_AUTO)
+			return;
+		some |= cell->scenario->inject_key->len > 0;
+		all &= cell->scenario->inject_key->len > 0;
+	}
+	if (!some || all)
+		return;
+	fb_info("vm.apic = xapic in all cells, since what some of them inject needs it");
+	g_ptr_array_add(job->set, g_strdup("vm.apic=xapic"));
+}
+
 struct job *job_new(const char *path, GPtrArray *set)
 {
 	struct job *job = g_new0(struct job, 1);
@@ -136,6 +158,7 @@ struct job *job_new(const char *path, GPtrArray *set)
 			goto fail;
 		g_ptr_array_add(job->cells, cell);
 	}
+	job_one_apic(job);
 	return job;
 fail:
 	job_free(job);

@@ -290,7 +290,9 @@ static void on_console_line(void *ctx, const char *line)
 
 static void on_qemu_line(void *ctx, const char *line)
 {
-	fprintf(stderr, "qemu: %s\n", line);
+	/* It was we who ended it. */
+	if (!strstr(line, "terminating on signal"))
+		fprintf(stderr, "qemu: %s\n", line);
 }
 
 /* It ended before its work did: say so, with its last words, and give the cell up that it was at. */

@@ -72,6 +72,23 @@ static bool is_dist_key(const char *key)
 	return strcmp(key, "ept.refault") && strcmp(key, "ept.count") && strcmp(key, "ipi.vectors");
 }
 
+static void check_inject_nodes(const struct scenario *s, const struct inject *inj,
+			       struct scenario_problems *problems)
+{
+	g_autofree char *err = NULL;
+
+	if (!inject_check_nodes(inj, s->nodes ? s->nodes : s->sockets, &err))
+		return;
+	for (u32 i = 0; i < s->keys->len; i++) {
+		const struct scenario_key *k = s->keys->pdata[i];
+
+		if (!strcmp(k->section, "inject") && strstr(k->key, ".node.")) {
+			scenario_problem(problems, k->origin, "inject.%s: %s", k->key, err);
+			return;
+		}
+	}
+}
+
 static void check_inject(const struct scenario *s, struct scenario_problems *problems)
 {
 	g_autofree char *dir = g_path_get_dirname(s->path);
@@ -93,7 +110,12 @@ static void check_inject(const struct scenario *s, struct scenario_problems *pro
 		if (inject_add(inj, k->key, value, dir, &err))
 			scenario_problem(problems, k->origin, "inject.%s: %s", k->key, err);
 	}
+	check_inject_nodes(s, inj, problems);
 	inject_destroy(inj);
+	/* As vm.c would say after the boot of everything around it. */
+	if (s->apic == SCENARIO_APIC_KERNEL && s->inject_key->len)
+		scenario_problem(problems, origin_or_file(s, "apic"),
+				 "vm.apic = kernel: [inject] needs the VMM's own local APIC; use xapic or auto");
 }
 
 void scenario_check(const struct scenario *s, struct scenario_problems *problems)
