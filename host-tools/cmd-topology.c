@@ -119,24 +119,31 @@ static void draw(const struct topology *t)
  * The options are keys of [vm], so a scenario of nothing else takes them: the
  * same parser, the same messages.
  */
-static struct scenario *as_scenario(const struct topology_options *opt, const char *topology,
-				    const char *path)
+static struct scenario *as_scenario(const struct topology_options *opt, const char *topology)
 {
+	g_autofree char *self = g_strdup_printf("faultbed topology %s", topology);
 	const struct {
-		const char *key, *value;
+		const char *key, *value, *origin;
 	} pairs[] = {
-		{ "vm.topology", topology },  { "vm.cpu_order", opt->order },
-		{ "vm.nodes", opt->nodes },   { "vm.distance", opt->distance },
-		{ "vm.memory", opt->memory }, { "vm.node_memory", opt->node_memory },
-		{ "vm.apic", opt->apic },     { "run.command", "true" },
+		{ "vm.topology", topology, self },
+		{ "vm.cpu_order", opt->order, "--order" },
+		{ "vm.nodes", opt->nodes, "--nodes" },
+		{ "vm.distance", opt->distance, "--distance" },
+		{ "vm.memory", opt->memory, "--memory" },
+		{ "vm.node_memory", opt->node_memory, "--node-memory" },
+		{ "vm.apic", opt->apic, "--apic" },
+		{ "run.command", "true", self },
 	};
 	g_autoptr(GPtrArray) set = g_ptr_array_new_with_free_func(g_free);
+	const char *origin[ARRAY_SIZE(pairs)];
 
-	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
-		if (pairs[i].value)
-			g_ptr_array_add(set,
-					g_strdup_printf("%s=%s", pairs[i].key, pairs[i].value));
-	return scenario_load(path, (const char *const *)set->pdata, set->len);
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		if (!pairs[i].value)
+			continue;
+		origin[set->len] = pairs[i].origin;
+		g_ptr_array_add(set, g_strdup_printf("%s=%s", pairs[i].key, pairs[i].value));
+	}
+	return scenario_of(self, (const char *const *)set->pdata, origin, set->len);
 }
 
 static int topology_run(const struct topology_options *opt)
@@ -144,7 +151,7 @@ static int topology_run(const struct topology_options *opt)
 	g_autofree struct topology *t = g_new0(struct topology, 1);
 	g_autofree char *err = NULL;
 	struct topology_params params;
-	struct scenario *s = as_scenario(opt, opt->args[0], "/dev/null");
+	struct scenario *s = as_scenario(opt, opt->args[0]);
 	int status = STATUS_DONE;
 
 	if (!s)

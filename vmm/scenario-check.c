@@ -89,7 +89,33 @@ static void check_inject_nodes(const struct scenario *s, const struct inject *in
 	}
 }
 
-static void check_inject(const struct scenario *s, struct scenario_problems *problems)
+/* Is inject.KEY one of the keys of an axis? */
+static bool is_varied(const struct scenario *whole, const char *key)
+{
+	g_autofree char *full = g_strconcat("inject.", key, NULL);
+
+	for (u32 i = 0; i < whole->vary_key->len; i++) {
+		g_autoptr(GPtrArray) names = scenario_split(whole->vary_key->pdata[i], "+");
+
+		if (g_ptr_array_find_with_equal_func(names, full, g_str_equal, NULL))
+			return true;
+	}
+	return false;
+}
+
+/* "lognormal:2us,0.5" in a list that commas part comes here as two values, neither of them good. */
+static const char *comma_hint(const struct scenario *whole, const struct scenario_key *k)
+{
+	bool half = strspn(k->value, "0123456789.") == strlen(k->value) ||
+		    ((g_str_has_prefix(k->value, "lognormal:") ||
+		      g_str_has_prefix(k->value, "pareto:")) && !strchr(k->value, ','));
+
+	return half && is_varied(whole, k->key) ?
+		"; in [vary], values that have commas themselves are separated by |" : "";
+}
+
+static void check_inject(const struct scenario *s, const struct scenario *whole,
+			 struct scenario_problems *problems)
 {
 	g_autofree char *dir = g_path_get_dirname(s->path);
 	g_autofree struct inject *inj = g_new0(struct inject, 1);
@@ -108,7 +134,8 @@ static void check_inject(const struct scenario *s, struct scenario_problems *pro
 			value = "fixed:1ns";
 		}
 		if (inject_add(inj, k->key, value, dir, &err))
-			scenario_problem(problems, k->origin, "inject.%s: %s", k->key, err);
+			scenario_problem(problems, k->origin, "inject.%s: %s%s", k->key, err,
+					 comma_hint(whole, k));
 	}
 	check_inject_nodes(s, inj, problems);
 	inject_destroy(inj);
@@ -118,11 +145,12 @@ static void check_inject(const struct scenario *s, struct scenario_problems *pro
 				 "vm.apic = kernel: [inject] needs the VMM's own local APIC; use xapic or auto");
 }
 
-void scenario_check(const struct scenario *s, struct scenario_problems *problems)
+void scenario_check(const struct scenario *s, const struct scenario *whole,
+		    struct scenario_problems *problems)
 {
 	check_topology(s, problems);
 	check_pin(s, problems);
-	check_inject(s, problems);
+	check_inject(s, whole, problems);
 	if (s->boot_timeout_ns > s->timeout_ns)
 		scenario_problem(
 			problems, scenario_origin(s, "run", "boot_timeout"),

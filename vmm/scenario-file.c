@@ -8,10 +8,12 @@
 #include "scenario-keys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -226,15 +228,20 @@ static char *first_comment(const char *text)
 /* The whole file, at most SCENARIO_MAX_BYTES; NULL after a message. */
 static char *read_text(const char *path, size_t *len, struct scenario_problems *problems)
 {
-	FILE *f = fopen(path, "re");
+	/* Opening a FIFO would wait for a writer. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	struct stat st;
 
 	if (!f) {
 		scenario_problem(problems, path, "%s", g_strerror(errno));
+		if (fd >= 0)
+			close(fd);
 		return NULL;
 	}
-	if (fstat(fileno(f), &st) == 0 && S_ISDIR(st.st_mode)) {
-		scenario_problem(problems, path, "a folder; a scenario is a file, *.ini");
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		scenario_problem(problems, path, "%s; a scenario is a file, *.ini",
+				 S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
 		fclose(f);
 		return NULL;
 	}

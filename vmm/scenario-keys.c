@@ -12,6 +12,10 @@
 #include "base/nearest.h"
 #include "core/inject.h"
 
+/* What the init in the guest has room for (guest-tests/init.c). */
+#define KNOB_MAX	32u
+#define KNOB_MAX_BYTES	31u	/* of a name and of a value */
+
 static const char *const sections[] = { "vm", "guest", "run", "inject", "vary" };
 
 /* Keys of issues that come later; known so that the message can say more than "unknown". */
@@ -208,16 +212,17 @@ static int set_pin(struct scenario *s, const char *value, char **err)
 
 		for (u32 i = 0; i < parts->len; i++) {
 			g_auto(GStrv) ends = g_strsplit(parts->pdata[i], "-", 2);
-			u64 lo, hi;
+			guint64 lo, hi;
 
-			if (!ends[0] || parse_u64(ends[0], 0, 8191, &lo, err) ||
-			    (ends[1] && parse_u64(ends[1], lo, 8191, &hi, err))) {
-				g_free(*err);
+			/* Decimal only, as all that read the list after this do. */
+			if (!ends[0] ||
+			    !g_ascii_string_to_unsigned(ends[0], 10, 0, 8191, &lo, NULL) ||
+			    (ends[1] &&
+			     !g_ascii_string_to_unsigned(ends[1], 10, lo, 8191, &hi, NULL)))
 				return scenario_fail(
 					err,
 					"\"%s\" is neither none, auto nor a list of host CPUs like 0,2,4-7",
 					value);
-			}
 		}
 	}
 	replace(&s->pin, value);
@@ -437,7 +442,7 @@ static bool is_knob(const char *section, const char *key)
 
 static bool knob_name_ok(const char *name)
 {
-	return *name && strlen(name) <= 32 &&
+	return *name && strlen(name) <= KNOB_MAX_BYTES &&
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);
 }
 
@@ -453,7 +458,8 @@ bool scenario_key_known(const char *section, const char *key, char **err)
 		if (knob_name_ok(key + strlen("knob.")))
 			return true;
 		scenario_fail(err,
-			      "a knob's name has small letters, digits and _ only, 32 at most");
+			      "a knob's name has small letters, digits and _ only, %u at most",
+			      KNOB_MAX_BYTES);
 		return false;
 	}
 	for (u32 i = 0; i < ARRAY_SIZE(later_keys); i++) {
@@ -487,8 +493,11 @@ static int set_knob(struct scenario *s, const char *name, const char *value, cha
 	for (const char *p = value; *p; p++)
 		if (g_ascii_isspace(*p))
 			return scenario_fail(err, "\"%s\": a knob's value is one word", value);
-	if (!*value || strlen(value) > 64)
-		return scenario_fail(err, "\"%s\": a knob's value has 1 to 64 bytes", value);
+	if (!*value || strlen(value) > KNOB_MAX_BYTES)
+		return scenario_fail(err, "\"%s\": a knob's value has 1 to %u bytes", value,
+				     KNOB_MAX_BYTES);
+	if (s->knob_name->len == KNOB_MAX)
+		return scenario_fail(err, "more than %u knobs", KNOB_MAX);
 	g_ptr_array_add(s->knob_name, g_strdup(name));
 	g_ptr_array_add(s->knob_value, g_strdup(value));
 	return 0;

@@ -62,8 +62,9 @@ int scenario_key_set(struct scenario *s, const char *section, const char *key, c
 /* The section's name if it is one, else NULL and *err (g_free()) with the nearest. */
 const char *scenario_section(const char *name, char **err);
 
-/* Checks over several keys of one cell: topology, CPUs to pin to, injections, timeouts. */
-void scenario_check(const struct scenario *s, struct scenario_problems *problems);
+/* Checks over several keys of one cell of `whole`: topology, CPUs to pin to, injections, timeouts. */
+void scenario_check(const struct scenario *s, const struct scenario *whole,
+		    struct scenario_problems *problems);
 
 /* *err = the message (g_free()); returns -EINVAL. */
 int scenario_fail(char **err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

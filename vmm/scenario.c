@@ -54,34 +54,34 @@ static bool split_name(const char *name, char **section, char **key)
 
 /* One --set. A key that is pinned so is no longer varied, so its name goes into `pinned`. */
 static void apply_override(GPtrArray *keys, GPtrArray *pinned, const char *text,
-			   struct scenario_problems *problems)
+			   const char *origin, struct scenario_problems *problems)
 {
 	const char *eq = strchr(text, '=');
 	g_autofree char *section = NULL, *key = NULL, *err = NULL;
 	g_autofree char *name = eq ? g_strstrip(g_strndup(text, eq - text)) : NULL;
 
 	if (!eq || !split_name(name, &section, &key)) {
-		scenario_problem(problems, "--set", "\"%.200s\" is not section.key=value", text);
+		scenario_problem(problems, origin, "\"%.200s\" is not section.key=value", text);
 		return;
 	}
 	if (!g_utf8_validate(text, -1, NULL)) {
-		scenario_problem(problems, "--set", "%s is not UTF-8", name);
+		scenario_problem(problems, origin, "%s is not UTF-8", name);
 		return;
 	}
 	for (const char *p = text; *p; p++) {
 		if ((u8)*p < 0x20 || *p == 0x7f) {
-			scenario_problem(problems, "--set", "%s has a control character", name);
+			scenario_problem(problems, origin, "%s has a control character", name);
 			return;
 		}
 	}
 	if (!scenario_section(section, &err)) {
-		scenario_problem(problems, "--set", "%s: %s", name, err);
+		scenario_problem(problems, origin, "%s: %s", name, err);
 		return;
 	}
 
 	g_autofree char *value = g_strstrip(g_strdup(eq + 1));
 
-	put_key(keys, section, key, value, "--set");
+	put_key(keys, section, key, value, origin);
 	if (strcmp(section, "vary"))
 		g_ptr_array_add(pinned, g_steal_pointer(&name));
 }
@@ -235,6 +235,16 @@ static GPtrArray *vary_values(const struct scenario_key *k, u32 nr_names,
 {
 	g_autoptr(GPtrArray) values = scenario_split(k->value, strchr(k->value, '|') ? "|" : ",");
 
+	if (!values->len) {
+		scenario_problem(problems, k->origin, "vary: %s: no values", k->key);
+		return NULL;
+	}
+	/* Before anything looks at each pair of them. */
+	if (values->len > SCENARIO_MAX_CELLS) {
+		scenario_problem(problems, k->origin, "vary: more than %u cells",
+				 SCENARIO_MAX_CELLS);
+		return NULL;
+	}
 	for (u32 i = 0; i < values->len; i++) {
 		const char *value = values->pdata[i];
 		g_autoptr(GPtrArray) parts = scenario_split(value, JOIN);
@@ -439,12 +449,14 @@ static void check_cells(const struct scenario *s, GPtrArray *keys,
 					 "run.command is missing (true does nothing)");
 		/* Values that could not be read have been reported; what follows from them is noise. */
 		if (problems->count == before)
-			scenario_check(cell, problems);
+			scenario_check(cell, s, problems);
 		scenario_free(cell);
 	}
 }
 
-struct scenario *scenario_load(const char *path, const char *const *set, u32 nr_set)
+/* With `origin` there is no file: all is in `set`, and origin[i] says where set[i] came from. */
+static struct scenario *load(const char *path, const char *const *set, const char *const *origin,
+			     u32 nr_set)
 {
 	g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(scenario_key_free);
 	g_autoptr(GPtrArray) pinned = g_ptr_array_new_with_free_func(g_free);
@@ -453,10 +465,10 @@ struct scenario *scenario_load(const char *path, const char *const *set, u32 nr_
 	struct scenario *s = NULL;
 
 	scenario_problems_init(&problems);
-	if (!scenario_file_read(path, keys, &question, &problems))
+	if (!origin && !scenario_file_read(path, keys, &question, &problems))
 		goto out;
 	for (u32 i = 0; i < nr_set; i++)
-		apply_override(keys, pinned, set[i], &problems);
+		apply_override(keys, pinned, set[i], origin ? origin[i] : "--set", &problems);
 	s = scenario_new(path, question);
 	fill_vary(s, keys, pinned, &problems);
 	scenario_fill(s, keys, &problems);
@@ -468,6 +480,17 @@ out:
 	}
 	scenario_problems_destroy(&problems);
 	return s;
+}
+
+struct scenario *scenario_load(const char *path, const char *const *set, u32 nr_set)
+{
+	return load(path, set, NULL, nr_set);
+}
+
+struct scenario *scenario_of(const char *name, const char *const *set, const char *const *origin,
+			     u32 nr_set)
+{
+	return load(name, set, origin, nr_set);
 }
 
 GPtrArray *scenario_effective(const struct scenario *s)

@@ -69,6 +69,12 @@ struct scenario {
  * topology by topology_init() on a scratch object, for every cell of [vary].
  */
 struct scenario *scenario_load(const char *path, const char *const *set, u32 nr_set);
+/*
+ * The same without a file: `set` is all of it, origin[i] stands in messages about set[i],
+ * and `name` in those about no key of it (it becomes `path`).
+ */
+struct scenario *scenario_of(const char *name, const char *const *set, const char *const *origin,
+			     u32 nr_set);
 void scenario_free(struct scenario *s);
 
 /* Number of cells (product of the axes; 1 without [vary]). */

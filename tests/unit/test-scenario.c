@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "scenario.h"
@@ -420,6 +421,59 @@ static void test_units(void)
 	}
 }
 
+/* Lists that are empty, or far too long to be compared value by value. */
+static void test_vary_lists(struct fixture *f, const void *unused)
+{
+	GString *many = g_string_new(RUN "[vary]\nrun.seed = 0");
+
+	for (u32 i = 1; i < 100000; i++)
+		g_string_append_printf(many, ",%u", i);
+	assert_refused(f, RUN "[vary]\nrun.seed =\n", "x.ini:4: vary: run.seed: no values");
+	assert_refused(f, RUN "[vary]\nrun.seed = ,\n", "is empty");
+	assert_refused(f, many->str, "x.ini:4: vary: more than 1000 cells");
+	g_string_free(many, TRUE);
+	/* Commas inside a distribution cut it in two. */
+	assert_refused(f, RUN "[vary]\ninject.ipi.remote = none, lognormal:2us,0.5\n",
+		       "separated by |");
+	assert_says(f, "write fixed:0.5us");
+	load(f, RUN "[vary]\ninject.ipi.remote = none | lognormal:2us,0.5\n");
+	g_assert_nonnull(f->s);
+}
+
+static void test_knob_limits(struct fixture *f, const void *unused)
+{
+	GString *text = g_string_new(RUN "[guest]\n");
+
+	for (u32 i = 0; i < 32; i++)
+		g_string_append_printf(text, "knob.k%02u = 1\n", i);
+	load(f, text->str);
+	g_assert_nonnull(f->s);
+	g_string_append(text, "knob.k32 = 1\n");
+	assert_refused(f, text->str, "x.ini:36: guest.knob.k32: more than 32 knobs");
+	g_string_free(text, TRUE);
+	load(f, RUN "[guest]\nknob.abcdefghijklmnopqrstuvwxyz01234 = abcdefghijklmnopqrstuvwxyz01234\n");
+	g_assert_nonnull(f->s);
+	assert_refused(f, RUN "[guest]\nknob.abcdefghijklmnopqrstuvwxyz012345 = 1\n", "31 at most");
+	assert_refused(f, RUN "[guest]\nknob.a = abcdefghijklmnopqrstuvwxyz012345\n", "1 to 31 bytes");
+	assert_refused(f, RUN "[vm]\ntopology = 1x2x1\npin = 0,0x1\n", "list of host CPUs");
+}
+
+/* Options of a command line instead of a file, and a path that nothing could be read from. */
+static void test_no_file(struct fixture *f, const void *unused)
+{
+	const char *const set[] = { "vm.topology=1x2x1", "run.command=true" };
+	const char *const origin[] = { "an argument", "nowhere" };
+	struct scenario *s = scenario_of("a command", set, origin, 2);
+
+	g_assert_nonnull(s);
+	g_assert_cmpuint(s->cores, ==, 2);
+	g_assert_cmpstr(scenario_origin(s, "vm", "topology"), ==, "an argument");
+	scenario_free(s);
+	/* A FIFO without a writer must not hold anyone up. */
+	g_assert_cmpint(mkfifo(f->path, 0600), ==, 0);
+	g_assert_null(scenario_load(f->path, NULL, 0));
+}
+
 int main(int argc, char **argv)
 {
 	g_test_init(&argc, &argv, NULL);
@@ -436,6 +490,9 @@ int main(int argc, char **argv)
 	ADD(effective);
 	ADD(not_text);
 	ADD(line_ends);
+	ADD(vary_lists);
+	ADD(knob_limits);
+	ADD(no_file);
 #undef ADD
 	g_test_add_func("/scenario/units", test_units);
 	return g_test_run();

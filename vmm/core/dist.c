@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/nearest.h"
 #include "core/inject.h"
@@ -154,6 +155,7 @@ static int parse_trace(struct dist *d, const char *args, const char *dir, char *
 				g_build_filename(dir, args, NULL);
 	g_autofree char *text = NULL;
 	g_autoptr(GError) error = NULL;
+	struct stat st;
 	GArray *values;
 	gsize len;
 	int ret = 0;
@@ -161,8 +163,14 @@ static int parse_trace(struct dist *d, const char *args, const char *dir, char *
 	if (!*args)
 		return fail(err, "trace: needs a file, like trace:delays.txt");
 	/* Not a FIFO or device, which would hang or never end. */
-	if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR))
-		return fail(err, "trace %s is not a regular file", path);
+	if (!stat(path, &st)) {
+		if (!S_ISREG(st.st_mode))
+			return fail(err, "trace %s is not a regular file", path);
+		/* Before it is read: a sparse file of a terabyte would be. */
+		if (st.st_size > MAX_TRACE_BYTES)
+			return fail(err, "trace %s is larger than %u MiB", path,
+				    MAX_TRACE_BYTES >> 20);
+	}
 	if (!g_file_get_contents(path, &text, &len, &error))
 		return fail(err, "trace cannot be read: %s", error->message);
 	if (len > MAX_TRACE_BYTES)
@@ -214,7 +222,8 @@ int dist_parse(struct dist *dist, const char *text, const char *dir, char **err)
 	default:
 		near = nearest_name(name, kind, ARRAY_SIZE(kind));
 		if (g_ascii_isdigit(*text))
-			return fail(err, "\"%s\" names no distribution: write fixed:%s", text, text);
+			return fail(err, "\"%s\" names no distribution: write fixed:%s%s", text, text,
+				    strspn(text, "0123456789.") == strlen(text) ? "us" : "");
 		return fail(err, "unknown distribution \"%s\"%s%s%s: there are fixed, uniform, exp, lognormal, pareto and trace",
 			    name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 	}
