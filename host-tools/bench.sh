@@ -157,7 +157,7 @@ boot()
 			printf '%s\n' "$line" >>"$out"
 			printf '%s\n' "$line" | progress
 			[ "$line" != @done ] || break
-		done
+		done || :	# tail ends by SIGPIPE when its reader has seen enough
 		kill $qemu_pid 2>/dev/null || :
 		wait $qemu_pid 2>/dev/null || :
 		qemu_pid=
