@@ -56,7 +56,7 @@ SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf i
 SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units console dump placement record record-vm refault report \
 	run-threads sample session vcpu vm
 SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare cpio direct front initramfs job \
-	nested records result-json show show-table stats summary
+	nested records result-json result-read show show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu hist lines procstat report roi util

@@ -136,6 +136,17 @@ static GPtrArray *all_sets(const struct run_options *opt)
 	return set;
 }
 
+/* The result could not go where it should: leave it and the records where they are. */
+static void job_keep(struct job *job, JsonNode *result)
+{
+	g_autofree char *path = g_build_filename(job->tmp, "result.json", NULL);
+
+	job->keep = true;
+	if (!result_write(result, path))
+		fb_info("the result was written to %s instead", path);
+	fb_info("the records are kept in %s", job->tmp);
+}
+
 static int run_job(struct job *job, const struct run_options *opt, int argc, char **argv)
 {
 	g_autoptr(JsonNode) result = NULL;
@@ -157,8 +168,10 @@ static int run_job(struct job *job, const struct run_options *opt, int argc, cha
 		show_result(stdout, result, opt->all);
 	fflush(stdout);
 	if (opt->output) {
-		if (result_write(result, opt->output))
+		if (result_write(result, opt->output)) {
+			job_keep(job, result);
 			return front_worse(status, STATUS_BAD_INPUT);
+		}
 		fb_info("wrote %s", opt->output);
 	}
 	return status;
@@ -167,9 +180,13 @@ static int run_job(struct job *job, const struct run_options *opt, int argc, cha
 static int run_file(const struct run_options *opt, int argc, char **argv)
 {
 	g_autoptr(GPtrArray) set = all_sets(opt);
-	struct job *job = job_new(opt->files[0], set);
+	struct job *job;
 	int status;
 
+	/* Hours of measuring that then cannot be written would be a poor joke. */
+	if (opt->output && result_target(opt->output))
+		return STATUS_BAD_INPUT;
+	job = job_new(opt->files[0], set);
 	if (!job)
 		return STATUS_BAD_INPUT;
 	status = run_job(job, opt, argc, argv);

@@ -32,6 +32,8 @@ static int run_cell(struct job *job, u32 i, const char *vmm)
 		.ctx = &d, .deadline = g_get_monotonic_time() + job_cell_limit_us(cell),
 	};
 
+	u32 lost;
+
 	if (!child_run(&child))
 		return STATUS_INTERNAL;
 	job_cell_done(job, i, child.signaled, child.status);
@@ -41,8 +43,11 @@ static int run_cell(struct job *job, u32 i, const char *vmm)
 		cell->status = STATUS_INTERNAL;
 		fb_err("cell %s: %s", cell->name, cell->why);
 	}
-	if (records_read(job, records, &why))
-		fb_warn("cell %s: a record was lost: %s", cell->name, why);
+	lost = records_read(job, records, &why);
+	if (lost)
+		fb_warn("cell %s: %u line%s of its records lost; the first: %s", cell->name, lost,
+			lost == 1 ? "" : "s", why);
+	job_cell_check(cell);
 	return STATUS_DONE;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "initramfs.h"
+#include "machine/loader.h"
 #include "summary.h"
 
 /* What the VMM needs after its own time limit, to write the last record and leave. */
@@ -52,15 +53,27 @@ static bool file_there(const struct scenario *s, const char *key, const char *pa
 	return false;
 }
 
+/* Has the cell before the same, which was looked at then? */
+static bool same_kernel(const struct job *job, const struct cell *cell)
+{
+	const struct cell *before =
+		job->cells->len ? job->cells->pdata[job->cells->len - 1] : NULL;
+
+	return before && !strcmp(before->kernel, cell->kernel);
+}
+
 static bool cell_files(const struct job *job, struct cell *cell)
 {
 	struct scenario *s = cell->scenario;
+	struct boot_result kernel;
 
 	cell->kernel = s->kernel ? g_strdup(s->kernel) : front_kernel();
 	cell->initrd = s->initrd ? g_strdup(s->initrd) : front_initrd();
 	if (!file_there(s, "kernel", cell->kernel,
 			"make kernel (or faultbed kernel build) builds it") ||
 	    !file_there(s, "initrd", cell->initrd, "make initramfs builds it"))
+		return false;
+	if (!same_kernel(job, cell) && loader_identify(cell->kernel, &kernel))
 		return false;
 	if (s->add->len) {
 		char *with = initramfs_with(job->tmp, s);
@@ -165,8 +178,8 @@ fail:
 	return NULL;
 }
 
-/* The folder has plain files only, all of ours. */
-static void remove_tmp(const char *path)
+/* The folder has plain files only, all of ours; `keep` spares what was measured. */
+static void remove_tmp(const char *path, bool keep)
 {
 	GDir *dir = g_dir_open(path, 0, NULL);
 	const char *name;
@@ -174,17 +187,19 @@ static void remove_tmp(const char *path)
 	while (dir && (name = g_dir_read_name(dir))) {
 		g_autofree char *file = g_build_filename(path, name, NULL);
 
-		unlink(file);
+		if (!keep || !(g_str_has_prefix(name, "records-") || !strcmp(name, "result.json")))
+			unlink(file);
 	}
 	if (dir)
 		g_dir_close(dir);
-	rmdir(path);
+	if (!keep)
+		rmdir(path);
 }
 
 void job_free(struct job *job)
 {
 	if (job->tmp)
-		remove_tmp(job->tmp);
+		remove_tmp(job->tmp, job->keep);
 	g_free(job->path);
 	g_ptr_array_unref(job->set);
 	g_ptr_array_unref(job->cells);
@@ -199,21 +214,35 @@ void job_free(struct job *job)
 	g_free(job);
 }
 
+/* Is the key of list[i] set again further on? */
+static bool is_superseded(GPtrArray *list, u32 i)
+{
+	const char *set = list->pdata[i], *eq = strchr(set, '=');
+
+	for (u32 k = i + 1; eq && k < list->len; k++)
+		if (!strncmp(list->pdata[k], set, eq - set + 1))
+			return true;
+	return false;
+}
+
 char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
 		const char *initrd, const char *records)
 {
 	GPtrArray *argv = g_ptr_array_new();
+	g_autoptr(GPtrArray) set = g_ptr_array_new();
 
+	for (u32 i = 0; i < job->set->len; i++)
+		g_ptr_array_add(set, job->set->pdata[i]);
+	for (char **o = cell->set; *o; o++)
+		g_ptr_array_add(set, *o);
 	g_ptr_array_add(argv, g_strdup(vmm));
 	g_ptr_array_add(argv, g_strdup("run"));
 	g_ptr_array_add(argv, g_strdup(job->path));
-	for (u32 i = 0; i < job->set->len; i++) {
+	for (u32 i = 0; i < set->len; i++) {
+		if (is_superseded(set, i))
+			continue;
 		g_ptr_array_add(argv, g_strdup("--set"));
-		g_ptr_array_add(argv, g_strdup(job->set->pdata[i]));
-	}
-	for (char **o = cell->set; *o; o++) {
-		g_ptr_array_add(argv, g_strdup("--set"));
-		g_ptr_array_add(argv, g_strdup(*o));
+		g_ptr_array_add(argv, g_strdup(set->pdata[i]));
 	}
 
 	const char *const rest[] = { "--cell", cell->name, "--kernel", kernel, "--initrd", initrd,
@@ -286,6 +315,23 @@ void job_cell_ended(struct cell *cell)
 		g_free(cell->why);
 		cell->why = g_strdup(why);
 	}
+}
+
+void job_cell_check(struct cell *cell)
+{
+	u32 repeats = json_array_get_length(cell->repeats);
+
+	if (!cell->tried || cell->status != STATUS_DONE)
+		return;
+	if (repeats >= cell->scenario->repeat && cell->end)
+		return;
+	g_free(cell->why);
+	cell->why = repeats < cell->scenario->repeat
+			    ? g_strdup_printf("%u of %u repeats arrived", repeats,
+					      cell->scenario->repeat)
+			    : g_strdup("the VMM's last record did not arrive");
+	cell->status = STATUS_INTERNAL;
+	fb_err("cell %s: %s", cell->name, cell->why);
 }
 
 int job_status(const struct job *job)

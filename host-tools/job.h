@@ -41,6 +41,7 @@ struct job {
 	char *appliance_kernel;	/* nested */
 	char *qemu, *qemu_version;	/* nested */
 	char *tmp;		/* folder for what is needed while it runs */
+	bool keep;		/* job_free() leaves records and result in tmp */
 	bool console;		/* relay the guest's console */
 	struct child_signals signals;
 	char *begin, *finish;	/* ISO 8601 */
@@ -65,6 +66,11 @@ void job_vmm_line(struct job *job, u32 cell, const char *line);
 void job_cell_done(struct job *job, u32 cell, bool signaled, int status);
 /* What the cell's last record says of its end, once records have been read. */
 void job_cell_ended(struct cell *cell);
+/*
+ * When all records of a cell are in: one whose VMM left in peace, but of which a repeat
+ * or the last record is missing, is an internal error after all.
+ */
+void job_cell_check(struct cell *cell);
 /* The exit status of the whole. */
 int job_status(const struct job *job);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "result-json.h"
+
 static struct cell *cell_of(struct job *job, const char *name)
 {
 	for (u32 i = 0; i < job->cells->len; i++) {
@@ -22,14 +24,14 @@ static const char *string_member(JsonObject *o, const char *name)
 	       json_node_get_value_type(node) == G_TYPE_STRING ? json_node_get_string(node) : NULL;
 }
 
-/* true if the record was one, and a known cell's. */
-static bool take_record(struct job *job, JsonObject *o)
+/* The cell, if the record was one and of a known cell; else NULL. */
+static struct cell *take_record(struct job *job, JsonObject *o)
 {
 	const char *kind = string_member(o, "record");
 	struct cell *cell = cell_of(job, string_member(o, "cell"));
 
 	if (!kind || !cell)
-		return false;
+		return NULL;
 	if (!strcmp(kind, "vm")) {
 		g_clear_pointer(&cell->vm, json_object_unref);
 		cell->vm = json_object_ref(o);
@@ -40,52 +42,64 @@ static bool take_record(struct job *job, JsonObject *o)
 		cell->end = json_object_ref(o);
 		job_cell_ended(cell);
 	} else {
-		return false;
+		return NULL;
 	}
 	/* In the result they are named by where they stand. */
 	json_object_remove_member(o, "record");
 	json_object_remove_member(o, "cell");
-	return true;
+	return cell;
 }
 
-static bool take_line(struct job *job, const char *line, size_t len, char **why)
+/* NULL after the first problem's cause was put into *why. */
+static struct cell *take_line(struct job *job, const char *line, size_t len, char **why)
 {
 	g_autoptr(JsonParser) parser = json_parser_new();
 	g_autoptr(GError) err = NULL;
+	struct cell *cell = NULL;
+	JsonNode *root;
 
-	if (!json_parser_load_from_data(parser, line, len, &err)) {
-		if (!*why)
-			*why = g_strdup(err->message);
-		return false;
+	if (result_too_deep(line, len)) {
+		*why = g_strdup("nested too deep");
+		return NULL;
 	}
-
-	JsonNode *root = json_parser_get_root(parser);
-
-	if (root && JSON_NODE_HOLDS_OBJECT(root) && take_record(job, json_node_get_object(root)))
-		return true;
-	if (!*why)
+	if (!json_parser_load_from_data(parser, line, len, &err)) {
+		*why = g_strdup(err->message);
+		return NULL;
+	}
+	root = json_parser_get_root(parser);
+	if (root && JSON_NODE_HOLDS_OBJECT(root))
+		cell = take_record(job, json_node_get_object(root));
+	if (!cell)
 		*why = g_strdup("neither vm, repeat nor end of a known cell");
-	return false;
+	return cell;
 }
 
 u32 records_parse(struct job *job, const char *text, size_t len, char **why)
 {
-	const char *at = text, *end = text + len;
-	u32 bad = 0;
+	const char *at = text, *end = text + len, *behind = NULL;
+	u32 bad = 0, line = 0;
 
 	*why = NULL;
 	while (at < end) {
 		const char *nl = memchr(at, '\n', end - at);
 		size_t n = nl ? (size_t)(nl - at) : (size_t)(end - at);
+		g_autofree char *cause = NULL;
+		struct cell *cell = NULL;
 
+		line++;
 		/* A line without its end was cut off, even if it should happen to parse. */
-		if (!nl) {
+		if (!nl)
+			cause = g_strdup("the last line is cut off");
+		else if (n)
+			cell = take_line(job, at, n, &cause);
+		if (cause)
 			bad++;
-			if (!*why)
-				*why = g_strdup("the last line is cut off");
-		} else if (n && !take_line(job, at, n, why)) {
-			bad++;
-		}
+		if (cause && !*why)
+			*why = behind ? g_strdup_printf("line %u, behind one of cell %s: %s", line,
+							behind, cause)
+				      : g_strdup_printf("line %u: %s", line, cause);
+		if (cell)
+			behind = cell->name;
 		at += n + (nl ? 1 : 0);
 	}
 	return bad;

@@ -10,8 +10,8 @@
 
 /*
  * Each record of the file goes to the cell of its name. Returns how many lines
- * were no records (0 if there is no file); what is wrong with the first is in
- * *why (g_free()) then.
+ * were no records (0 if there is no file); which line the first is, behind
+ * which cell's, and what is wrong with it is in *why (g_free()) then.
  */
 u32 records_read(struct job *job, const char *path, char **why);
 /* The same for text in memory. */

@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -255,80 +256,117 @@ char *result_to_text(JsonNode *result)
 	return g_string_free(out, FALSE);
 }
 
-int result_write(JsonNode *result, const char *path)
+/* Is there something that must not be replaced by a file: a device, a FIFO, a symbolic link? */
+static bool in_place(const char *path)
 {
-	g_autofree char *dir = g_path_get_dirname(path), *text = result_to_text(result);
-	g_autofree char *tmp = g_strdup_printf("%s.%d.tmp", path, getpid());
-	FILE *f;
-	int err = 0;
+	struct stat st;
+
+	return !lstat(path, &st) && !S_ISREG(st.st_mode);
+}
+
+static char *tmp_name(const char *path)
+{
+	return g_strdup_printf("%s.%d.tmp", path, getpid());
+}
+
+static int make_folder(const char *path)
+{
+	g_autofree char *dir = g_path_get_dirname(path);
+	bool there = g_file_test(dir, G_FILE_TEST_IS_DIR);
 
 	if (g_mkdir_with_parents(dir, 0777)) {
-		err = -errno;
+		int err = -errno;
+
 		fb_err("%s: %s", dir, g_strerror(-err));
 		return err;
 	}
-	f = fopen(tmp, "we");
-	if (!f) {
-		err = -errno;
-		fb_err("%s: %s", tmp, g_strerror(-err));
+	if (!there)
+		fb_info("made the folder %s", dir);
+	return 0;
+}
+
+int result_target(const char *path)
+{
+	g_autofree char *tmp = tmp_name(path);
+	struct stat st;
+	int fd, err;
+
+	if (!*path) {
+		fb_err("-o: no file name");
+		return -EINVAL;
+	}
+	if (g_str_has_suffix(path, "/") || (!stat(path, &st) && S_ISDIR(st.st_mode))) {
+		fb_err("-o %s: a folder; name the file", path);
+		return -EISDIR;
+	}
+	if (!stat(path, &st) && (S_ISSOCK(st.st_mode) || S_ISBLK(st.st_mode))) {
+		fb_err("-o %s: a socket or disk; a result goes to a file, a pipe or a terminal", path);
+		return -EINVAL;
+	}
+	err = make_folder(path);
+	if (err)
+		return err;
+	if (in_place(path)) {
+		/* A link may lead to a file that is yet to be made. */
+		if (!stat(path, &st) && access(path, W_OK)) {
+			err = -errno;
+			fb_err("-o %s: %s", path, g_strerror(-err));
+		}
 		return err;
 	}
-	if (fputs(text, f) == EOF || fflush(f) || fsync(fileno(f)))
+	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		err = -errno;
+		fb_err("-o %s: %s", tmp, g_strerror(-err));
+		return err;
+	}
+	close(fd);
+	unlink(tmp);
+	return 0;
+}
+
+/* 0 or -errno; closes f. */
+static int put_text(FILE *f, const char *text)
+{
+	struct stat st;
+	int err = 0;
+
+	if (fputs(text, f) == EOF || fflush(f))
+		err = -errno;
+	/* Pipes and devices have nothing to be synced. */
+	if (!err && !fstat(fileno(f), &st) && S_ISREG(st.st_mode) && fsync(fileno(f)))
 		err = -errno;
 	if (fclose(f) && !err)
 		err = -errno;
-	if (!err && rename(tmp, path))
-		err = -errno;
-	if (err) {
-		fb_err("%s: %s", path, g_strerror(-err));
-		unlink(tmp);
-	}
 	return err;
 }
 
-/* Read ------------------------------------------------------------------- */
-
-/* What the rest of the front end takes for granted. */
-static const char *bad_shape(JsonNode *root)
+int result_write(JsonNode *result, const char *path)
 {
-	JsonObject *o = JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
-	JsonArray *cells;
+	g_autofree char *text = result_to_text(result), *tmp = tmp_name(path);
+	bool direct = in_place(path);
+	const char *to = direct ? path : tmp;
+	int err = make_folder(path), fd;
+	FILE *f;
 
-	if (!o || strcmp(summary_string(o, "schema", ""), RESULT_SCHEMA))
-		return "not a result of schema " RESULT_SCHEMA;
-	cells = summary_array(o, "cells");
-	if (!cells || !json_array_get_length(cells) || !summary_object(o, "scenario"))
-		return "a result without cells or scenario";
-	for (u32 i = 0; i < json_array_get_length(cells); i++) {
-		JsonNode *node = json_array_get_element(cells, i);
-		JsonObject *cell = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-		JsonObject *summary = summary_object(cell, "summary");
-
-		if (!summary || !summary_string(cell, "name", NULL) ||
-		    !summary_object(summary, "counters") || !summary_object(summary, "rates") ||
-		    !summary_object(summary, "reports") || !summary_object(summary, "time"))
-			return "a cell without name or summary";
+	if (err)
+		return err;
+	fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!f) {
+		err = -errno;
+		fb_err("%s: %s", to, g_strerror(-err));
+		if (fd >= 0)
+			close(fd);
+		return err;
 	}
-	return NULL;
-}
-
-JsonNode *result_read(const char *path)
-{
-	g_autoptr(JsonParser) parser = json_parser_new();
-	g_autoptr(GError) err = NULL;
-	const char *bad;
-
-	if (!json_parser_load_from_file(parser, path, &err)) {
-		fb_err("%s: %s", path, err->message);
-		return NULL;
+	err = put_text(f, text);
+	if (!err && !direct && rename(tmp, path))
+		err = -errno;
+	if (err) {
+		fb_err("%s: %s", path, g_strerror(-err));
+		if (!direct)
+			unlink(tmp);
 	}
-
-	JsonNode *root = json_parser_get_root(parser);
-
-	bad = root ? bad_shape(root) : "empty";
-	if (bad) {
-		fb_err("%s: %s", path, bad);
-		return NULL;
-	}
-	return json_node_copy(root);
+	return err;
 }

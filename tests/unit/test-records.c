@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Records into cells, whatever a crash left of them; results written and read back; the archive writer. */
+#include <errno.h>
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
@@ -122,6 +123,71 @@ static void test_noise(void)
 	}
 }
 
+/* The VMM left with 0, but is all there that it should have measured? */
+static void test_missing(void)
+{
+	static const struct {
+		u32 asked, repeats;
+		bool end;
+		int before, status;
+		const char *why;
+	} cases[] = {
+		{ 2, 2, true, STATUS_DONE, STATUS_DONE, NULL },
+		{ 2, 1, true, STATUS_DONE, STATUS_INTERNAL, "1 of 2 repeats arrived" },
+		{ 2, 2, false, STATUS_DONE, STATUS_INTERNAL, "the VMM's last record did not arrive" },
+		{ 2, 0, false, STATUS_GUEST_DIED, STATUS_GUEST_DIED, NULL },
+	};
+
+	for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+		struct scenario s = { .repeat = cases[i].asked };
+		struct job *job = two_cells();
+		struct cell *cell = job->cells->pdata[0];
+
+		cell->scenario = &s;
+		cell->tried = true;
+		cell->status = cases[i].before;
+		for (u32 k = 0; k < cases[i].repeats; k++)
+			json_array_add_object_element(cell->repeats, json_object_new());
+		if (cases[i].end)
+			cell->end = json_object_new();
+		job_cell_check(cell);
+		g_assert_cmpint(cell->status, ==, cases[i].status);
+		g_assert_cmpstr(cell->why, ==, cases[i].why);
+		free_cells(job);
+	}
+}
+
+/* Which line was lost, and whose neighbour it is. */
+static void test_which_line(void)
+{
+	static const char text[] = "{\"record\":\"vm\",\"cell\":\"a=2\"}\nx\ny\n";
+	struct job *job = two_cells();
+	g_autofree char *why = NULL;
+
+	g_assert_cmpuint(records_parse(job, text, strlen(text), &why), ==, 2);
+	g_assert_true(g_str_has_prefix(why, "line 2, behind one of cell a=2: "));
+	free_cells(job);
+}
+
+/* What is set twice reaches the VMM once, with the later value. */
+static void test_argv(void)
+{
+	char *of_cell[] = { "vm.topology=1x1x1", NULL };
+	struct cell cell = { .name = "x", .set = of_cell };
+	struct job job = { .path = "s.ini", .set = g_ptr_array_new() };
+	g_auto(GStrv) argv = NULL;
+	g_autofree char *all = NULL;
+
+	g_ptr_array_add(job.set, "run.seed=1");
+	g_ptr_array_add(job.set, "run.repeat=3");
+	g_ptr_array_add(job.set, "run.seed=2");
+	argv = job_argv(&job, &cell, "vmm", "k", "i", "r");
+	all = g_strjoinv(" ", argv);
+	g_assert_true(g_str_has_prefix(
+		all, "vmm run s.ini --set run.repeat=3 --set run.seed=2 --set vm.topology=1x1x1 --cell x "));
+	g_ptr_array_unref(job.set);
+}
+
 static void test_worse(void)
 {
 	g_assert_cmpint(front_worse(STATUS_DONE, STATUS_COMMAND_FAILED), ==, STATUS_COMMAND_FAILED);
@@ -194,6 +260,65 @@ static void test_result_file(void)
 	g_rmdir(dir);
 }
 
+/* What is no regular file is written as it is, and what cannot be written is known before. */
+static void test_targets(void)
+{
+	g_autofree char *dir = g_dir_make_tmp("faultbed-test-XXXXXX", NULL);
+	g_autofree char *file = g_build_filename(dir, "r.json", NULL),
+			*link = g_build_filename(dir, "link.json", NULL),
+			*fresh = g_build_filename(dir, "new", "r.json", NULL),
+			*below = g_build_filename(file, "r.json", NULL);
+	g_autoptr(JsonNode) node = json_from_string(RESULT, NULL), back = NULL;
+	g_autofree char *to = NULL, *folder = g_path_get_dirname(fresh);
+
+	g_assert_cmpint(result_target(""), ==, -EINVAL);
+	g_assert_cmpint(result_target(dir), ==, -EISDIR);
+	g_assert_cmpint(result_target(file), ==, 0);
+	g_assert_false(g_file_test(file, G_FILE_TEST_EXISTS));
+	g_assert_cmpint(result_target(fresh), ==, 0);
+	g_assert_true(g_file_test(folder, G_FILE_TEST_IS_DIR));
+
+	g_assert_cmpint(symlink("r.json", link), ==, 0);
+	g_assert_cmpint(result_target(link), ==, 0);
+	g_assert_cmpint(result_write(node, link), ==, 0);
+	to = g_file_read_link(link, NULL);
+	g_assert_cmpstr(to, ==, "r.json");
+	back = result_read(file);
+	g_assert_nonnull(back);
+	g_assert_cmpint(result_target(below), <, 0);
+
+	g_assert_cmpint(result_target("/dev/full"), ==, 0);
+	g_assert_cmpint(result_write(node, "/dev/full"), ==, -ENOSPC);
+	g_assert_cmpint(result_write(node, "/dev/null"), ==, 0);
+	g_assert_false(g_file_test("/dev/null", G_FILE_TEST_IS_REGULAR));
+	g_assert_null(result_read("/dev/null"));
+
+	g_remove(link);
+	g_remove(file);
+	g_rmdir(folder);
+	/* No temporary file is left. */
+	g_assert_cmpint(g_rmdir(dir), ==, 0);
+}
+
+#define CELL(summary)	"{\"schema\":\"faultbed-result/1\",\"scenario\":{},\"cells\":[{\"name\":\"x\"," \
+			"\"summary\":{\"time\":{}," summary "}}]}"
+
+/* Brackets count outside of strings only. */
+static void test_deep(void)
+{
+	g_autofree char *open = g_strnfill(100000, '['), *quoted = g_strnfill(200, '['),
+			*text = g_strdup_printf("{\"\\\"%s\":1}", quoted);
+	g_autofree char *path = g_build_filename(g_get_tmp_dir(), "faultbed-test-deep.json", NULL);
+
+	g_assert_true(result_too_deep(open, 100000));
+	g_assert_true(result_too_deep(open, 65));
+	g_assert_false(result_too_deep(open, 64));
+	g_assert_false(result_too_deep(text, strlen(text)));
+	g_assert_true(g_file_set_contents(path, open, -1, NULL));
+	g_assert_null(result_read(path));
+	g_remove(path);
+}
+
 static void test_bad_result(void)
 {
 	static const char *const texts[] = {
@@ -206,6 +331,13 @@ static void test_bad_result(void)
 		"{\"schema\":\"faultbed-result/1\",\"scenario\":{},\"cells\":[]}",
 		"{\"schema\":\"faultbed-result/1\",\"scenario\":{},\"cells\":[3]}",
 		"{\"schema\":\"faultbed-result/1\",\"scenario\":{},\"cells\":[{\"name\":\"x\",\"summary\":{}}]}",
+		CELL("\"counters\":{\"a\":3},\"rates\":{},\"reports\":{}"),
+		CELL("\"counters\":{},\"rates\":{\"a\":null},\"reports\":{}"),
+		CELL("\"counters\":{},\"rates\":{},\"reports\":{\"a\":[]}"),
+		CELL("\"counters\":{},\"rates\":{\"a\":{\"trust\":[3]}},\"reports\":{}"),
+		CELL("\"counters\":{},\"rates\":{\"a\":{\"trust\":\"x\"}},\"reports\":{}"),
+		CELL("\"counters\":{},\"rates\":{},\"reports\":{},\"histograms\":{\"a\":1}"),
+		CELL("\"counters\":{},\"rates\":{},\"reports\":{},\"histograms\":{\"a\":{\"buckets\":[{}]}}"),
 	};
 	g_autofree char *path = g_build_filename(g_get_tmp_dir(), "faultbed-test-bad.json", NULL);
 
@@ -276,6 +408,11 @@ int main(int argc, char **argv)
 	g_test_add_func("/records/cells", test_cells);
 	g_test_add_func("/records/cut", test_cut);
 	g_test_add_func("/records/noise", test_noise);
+	g_test_add_func("/records/missing", test_missing);
+	g_test_add_func("/records/which-line", test_which_line);
+	g_test_add_func("/records/argv", test_argv);
+	g_test_add_func("/records/targets", test_targets);
+	g_test_add_func("/records/deep", test_deep);
 	g_test_add_func("/records/worse", test_worse);
 	g_test_add_func("/records/numbers", test_numbers);
 	g_test_add_func("/records/result-file", test_result_file);
