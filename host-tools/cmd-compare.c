@@ -6,6 +6,7 @@
 #include "compare.h"
 #include "front.h"
 #include "result-json.h"
+#include "show.h"
 
 static int compare_files(char **files, bool anyway, bool all)
 {
@@ -15,8 +16,12 @@ static int compare_files(char **files, bool anyway, bool all)
 	if (!a || !b)
 		return COMPARE_REFUSED;
 	differences = compare_scenarios(json_node_get_object(a), json_node_get_object(b));
-	for (u32 i = 0; i < differences->len; i++)
-		fprintf(anyway ? stdout : stderr, " differs: %s\n", (char *)differences->pdata[i]);
+	for (u32 i = 0; i < differences->len; i++) {
+		g_autofree char *line =
+			g_strdup_printf(" differs: %s\n", (char *)differences->pdata[i]);
+
+		show_text(anyway ? stdout : stderr, line);
+	}
 	if (differences->len && !anyway) {
 		fb_err("these are results of two scenarios, so a difference could come from that; --anyway compares them");
 		return COMPARE_REFUSED;

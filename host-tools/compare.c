@@ -2,14 +2,15 @@
 #include "compare.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "front.h"
+#include "show.h"
 #include "stats.h"
 #include "summary.h"
 
 #define CONFIDENCE	0.95
-#define NAME_WIDTH	34
 
 /*
  * What one compares on purpose, and what moves no mean: how many values there
@@ -236,7 +237,7 @@ static void print_kernel(FILE *to, const char *which, JsonObject *root)
 		summary_string(kernel, "patch_id", "?"), summary_string(root, "engine", "?"));
 }
 
-int compare_results(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, const char *name_b,
+static int compare_all(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, const char *name_b,
 		    bool all)
 {
 	JsonObject *ra = json_node_get_object(a), *rb = json_node_get_object(b);
@@ -277,5 +278,23 @@ int compare_results(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, cons
 		fprintf(to, "\n No cell is in both.\n");
 		return COMPARE_REFUSED;
 	}
+	return status;
+}
+
+int compare_results(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, const char *name_b,
+		    bool all)
+{
+	int status = COMPARE_REFUSED;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return status;
+	status = compare_all(f, a, b, name_a, name_b, all);
+	/* Names and remarks are the files' words. */
+	if (!fclose(f))
+		show_text(to, text);
+	free(text);
 	return status;
 }

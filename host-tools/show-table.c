@@ -87,6 +87,8 @@ static void table_histograms(const struct table *t)
 		while (json_object_iter_next_ordered(&iter, &name, &node)) {
 			if (!g_hash_table_add(seen, (void *)name))
 				continue;
+			if (g_hash_table_size(seen) == 1)
+				fprintf(t->to, "\n Over all repeats together, how many and their mean:\n");
 			fprintf(t->to, " %-*s", NAME_WIDTH, name);
 			for (u32 c = 0; c < t->nr; c++) {
 				JsonObject *h = cell_figure(t, c, "histograms", name);

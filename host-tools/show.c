@@ -2,6 +2,7 @@
 #include "show.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "front.h"
@@ -239,7 +240,7 @@ static void show_histograms(FILE *to, JsonObject *summary, bool all)
 
 	if (!hists || !json_object_get_size(hists))
 		return;
-	fprintf(to, "\n");
+	fprintf(to, "\n Over all repeats together:\n\n");
 	json_object_iter_init_ordered(&iter, hists);
 	while (json_object_iter_next_ordered(&iter, &name, &node)) {
 		JsonObject *h = json_node_get_object(node);
@@ -380,7 +381,23 @@ static void show_cell(FILE *to, JsonObject *root, u32 i, bool all)
 		show_console(to, cell);
 }
 
-void show_result(FILE *to, JsonNode *result, bool all)
+void show_text(FILE *to, const char *text)
+{
+	const u8 *p = (const u8 *)text;
+
+	for (; *p; p++) {
+		/* U+0080 to U+009F, which terminals take for escapes as well. */
+		bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+
+		if (c1 || (*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f)
+			fputc('?', to);
+		else
+			fputc(*p, to);
+		p += c1;
+	}
+}
+
+static void show_all(FILE *to, JsonNode *result, bool all)
 {
 	JsonObject *root = json_node_get_object(result);
 	JsonArray *cells = summary_array(root, "cells");
@@ -393,4 +410,19 @@ void show_result(FILE *to, JsonNode *result, bool all)
 		fprintf(to,
 			"\n This result is incomplete: not every repeat of every cell is in it.\n");
 	fprintf(to, "\n");
+}
+
+void show_result(FILE *to, JsonNode *result, bool all)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	/* One place for all names, units and words that come out of a file or guest. */
+	if (!f)
+		return;
+	show_all(f, result, all);
+	if (!fclose(f))
+		show_text(to, text);
+	free(text);
 }

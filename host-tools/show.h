@@ -11,6 +11,12 @@
 /* A result that result_read() took. With `all`, counters from a second source and of the engine too. */
 void show_result(FILE *to, JsonNode *result, bool all);
 
+/*
+ * Text that files and guests had a part in, without what could drive a terminal: control
+ * characters but \n and \t become '?'.
+ */
+void show_text(FILE *to, const char *text);
+
 /* Parts that show.c and show-table.c share. */
 
 /* Columns of a counter's name. */

@@ -152,6 +152,33 @@ tap_like "bad: --set: said so" "$ERR" '--set.*12parsecs'
 run s.ini --set novalue
 tap_is "bad: --set without a value" "$RC" 2
 
+# limits of what the guest and the parser take
+bad "an axis without values" 's\.ini:[0-9]+: .*no values' "[vary] vm.topology ="
+bad "half a distribution in an axis" 's\.ini:[0-9]+: .*fixed:0\.5us.*separated by \|' \
+	"[vary] inject.ipi.remote = none, lognormal:2us,0.5"
+bad "a knob's long value" 's\.ini:[0-9]+: .*31' "[guest] knob.a = abcdefghijklmnopqrstuvwxyz0123456789"
+bad "a hexadecimal CPU" 's\.ini:[0-9]+: .*pin' "[vm] pin = 0x0,1,2,3"
+truncate -s 1T huge.txt
+bad "a huge trace" 's\.ini:[0-9]+: .*larger' "[inject] ept.all = trace:huge.txt"
+rm -f huge.txt
+mkfifo pipe.ini
+tap_run timeout 10 "$BUILD/faultbed" run pipe.ini
+tap_is "bad: a FIFO" "$RC" 2
+tap_like "bad: a FIFO: said so" "$ERR" 'pipe\.ini: not a regular file'
+base
+echo "no kernel" >nokernel
+run s.ini --kernel nokernel
+tap_is "bad: a kernel that is none" "$RC" 2
+tap_like "bad: a kernel that is none: said so" "$ERR" 'nokernel: not a kernel'
+
+# where the result goes, before anything runs
+for to in "" . nowhere/ s.ini/r.json; do
+	base
+	run s.ini -o "$to"
+	tap_is "bad: -o '$to'" "$RC" 2
+	tap_like "bad: -o '$to': said so" "$ERR" 'error: '
+done
+
 # options and commands
 run s.ini --frobnicate
 tap_is "bad: an unknown option" "$RC" 2
@@ -162,10 +189,18 @@ tap_is "bad: an unknown command" "$RC" 2
 tap_like "bad: an unknown command: the nearest" "$ERR" 'run'
 tap_run "$BUILD/faultbed" topology 0x1x1
 tap_is "bad: topology 0x1x1" "$RC" 2
+tap_like "bad: topology 0x1x1: says which argument" "$ERR" 'error: faultbed topology 0x1x1: '
+tap_run "$BUILD/faultbed" topology 2x1x1 --memory 12
+tap_like "bad: topology --memory: says which option" "$ERR" 'error: --memory: '
 tap_run "$BUILD/faultbed" compare "$TAP_DIR/nowhere.json" "$TAP_DIR/nowhere.json"
 tap_is "bad: compare with no file" "$RC" 2
 printf '{"schema":' >broken.json
 tap_run "$BUILD/faultbed" compare broken.json broken.json
 tap_is "bad: compare with broken JSON" "$RC" 2
+printf '%0100000d' 0 | tr 0 '[' >deep.json
+tap_run "$BUILD/faultbed" show deep.json
+tap_is "bad: show with JSON without bottom" "$RC" 2
+tap_run "$BUILD/faultbed" show /dev/zero
+tap_is "bad: show with a device" "$RC" 2
 
 tap_done

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "show.h"
 #include "stats.h"
 #include "summary.h"
 
@@ -194,6 +195,17 @@ static void test_few(void)
 	json_object_unref(s);
 }
 
+/* Escapes of a terminal, in both their forms, and none of what a language writes. */
+static void test_text(void)
+{
+	char out[64] = "";
+	FILE *f = fmemopen(out, sizeof(out), "w");
+
+	show_text(f, "a\033[2Jb\x7f\r\n\tc\xc2\x9b" "d\xc2\xb5s \xc3\xa4");
+	fclose(f);
+	g_assert_cmpstr(out, ==, "a?[2Jb??\n\tc?d\xc2\xb5s \xc3\xa4");
+}
+
 int main(int argc, char **argv)
 {
 	g_test_init(&argc, &argv, NULL);
@@ -203,5 +215,6 @@ int main(int argc, char **argv)
 	g_test_add_func("/summary/repeats", test_repeats);
 	g_test_add_func("/summary/remarks", test_remarks);
 	g_test_add_func("/summary/few", test_few);
+	g_test_add_func("/summary/text", test_text);
 	return g_test_run();
 }
