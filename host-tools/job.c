@@ -53,19 +53,23 @@ static bool file_there(const struct scenario *s, const char *key, const char *pa
 	return false;
 }
 
-/* Has the cell before the same, which was looked at then? */
-static bool same_kernel(const struct job *job, const struct cell *cell)
+/*
+ * Is the kernel one? Said before anything is booted, once for all cells. Where [vary] goes
+ * through kernels, one that is none costs its own cell only, so that is left to the VMM.
+ */
+static bool kernel_ok(const struct job *job, const struct cell *cell)
 {
-	const struct cell *before =
-		job->cells->len ? job->cells->pdata[job->cells->len - 1] : NULL;
+	struct boot_result res;
 
-	return before && !strcmp(before->kernel, cell->kernel);
+	for (char **o = cell->set; *o; o++)
+		if (g_str_has_prefix(*o, "guest.kernel="))
+			return true;
+	return job->cells->len || !loader_identify(cell->kernel, &res);
 }
 
 static bool cell_files(const struct job *job, struct cell *cell)
 {
 	struct scenario *s = cell->scenario;
-	struct boot_result kernel;
 
 	cell->kernel = s->kernel ? g_strdup(s->kernel) : front_kernel();
 	cell->initrd = s->initrd ? g_strdup(s->initrd) : front_initrd();
@@ -73,7 +77,7 @@ static bool cell_files(const struct job *job, struct cell *cell)
 			"make kernel (or faultbed kernel build) builds it") ||
 	    !file_there(s, "initrd", cell->initrd, "make initramfs builds it"))
 		return false;
-	if (!same_kernel(job, cell) && loader_identify(cell->kernel, &kernel))
+	if (!kernel_ok(job, cell))
 		return false;
 	if (s->add->len) {
 		char *with = initramfs_with(job->tmp, s);
