@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "json-text.h"
 #include "summary.h"
 
 /* Build ------------------------------------------------------------------ */
@@ -196,7 +197,7 @@ static void put_indent(GString *out, u32 depth)
 
 static void put_plain(GString *out, JsonNode *node)
 {
-	g_autofree char *text = json_to_string(node, FALSE);
+	g_autofree char *text = json_text(node);
 
 	g_string_append(out, text);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "json-text.h"
 #include "machine/machine.h"
 
 JsonObject *record_new(const char *kind, const char *cell)
@@ -21,7 +22,7 @@ JsonObject *record_new(const char *kind, const char *cell)
 int record_write(JsonObject *record, int fd)
 {
 	JsonNode *node = json_node_init_object(json_node_alloc(), record);
-	char *text = json_to_string(node, FALSE), *line = g_strconcat(text, "\n", NULL);
+	char *text = json_text(node), *line = g_strconcat(text, "\n", NULL);
 	size_t len = strlen(line), done = 0;
 	int err = 0;
 

@@ -94,11 +94,11 @@ linux_ini()	# FILE TIMEOUT COMMANDS
 }
 
 # These end of themselves, so the time-out is for a slow host only.
-linux_ini ends.ini 300s "bad-guest marks, bad-guest flood, bad-guest protocol, bad-guest panic, bad-guest reset, \
+linux_ini ends.ini 300s "bad-guest marks, bad-guest flood 16KiB, bad-guest protocol, bad-guest panic, bad-guest reset, \
 bad-guest triple-fault, bad-guest oom, false, no-such-program, true"
 tap_is "all are run" "$(wc -l <cells)" 10
 ends marks 0 ''
-ends flood 0 ''
+ends 16KiB 0 ''
 ends protocol '[01]' ''
 ends panic 5 'panic'
 ends reset 5 'shut down'
@@ -111,7 +111,7 @@ tap_is "true is measured twice after all that" "$(sed -n 's/^true 0 \([0-9]*\) .
 tap_is "a failed command is measured all the same" "$(sed -n 's/^false 1 \([0-9]*\) .*/\1/p' cells)" 2
 
 # These do not.
-linux_ini hangs.ini 60s "bad-guest silent, bad-guest hang, bad-guest lapic"
+linux_ini hangs.ini 45s "bad-guest silent, bad-guest hang, bad-guest lapic"
 tap_is "all are run" "$(wc -l <cells)" 3
 ends silent 5 'run.timeout'
 ends hang 5 ''
