@@ -126,7 +126,7 @@ field()
 
 boot()
 {
-	local out=$work/boot.out n who dev=/dev/kvm
+	local out=$work/boot.out n who dev=/dev/kvm shown lines
 
 	"$top/images/initramfs-build.sh" --guest-tests "$build/guest-tests" --add "$work/init-is-up:/bin/init-is-up" \
 		-o "$work/initrd"
@@ -151,13 +151,17 @@ boot()
 			-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable rdinit=/bench/bench-boot" \
 			</dev/null >"$work/qemu.err" 2>&1 &
 		qemu_pid=$!
-		: >"$out"
-		tail -n +1 -F --pid=$qemu_pid "$work/serial" 2>/dev/null | while IFS= read -r line; do
-			line=${line%$'\r'}
-			printf '%s\n' "$line" >>"$out"
-			printf '%s\n' "$line" | progress
-			[ "$line" != @done ] || break
-		done || :	# tail ends by SIGPIPE when its reader has seen enough
+		: >>"$work/serial"
+		# Until the guest says that it is done, or QEMU is gone; what it says meanwhile is shown as it comes.
+		shown=0
+		while kill -0 $qemu_pid 2>/dev/null; do
+			tr -d '\r' <"$work/serial" >"$out" 2>/dev/null || :
+			lines=$(wc -l <"$out")
+			sed -n "$((shown + 1)),${lines}p" "$out" | progress
+			shown=$lines
+			! grep -q '^@done' "$out" || break
+			sleep 1
+		done
 		kill $qemu_pid 2>/dev/null || :
 		wait $qemu_pid 2>/dev/null || :
 		qemu_pid=
