@@ -186,6 +186,25 @@ progress()
 
 # --- ipi ---
 
+# A result on stdin to one line: latency as the guest sees it, exits of each kind for each IPI it sent.
+ipi_line()
+{
+	perl -MJSON::PP -e '
+		local $/;
+		my (%sum, @median, $events);
+		for my $r (@{decode_json(<STDIN>)->{cells}[0]{repeats}}) {
+			push @median, $r->{reports}{ipi_socket_median_ns}{value};
+			$events += $r->{reports}{ipi_events}{value};
+			$sum{$_} += $r->{counters}{$_}{value} // 0 for qw(vm_exits exits_apic exits_hlt exits_kick kvm_exits);
+		}
+		die "error: bench: no IPI was measured\n" unless $events;
+		@median = sort { $a <=> $b } @median;
+		printf "  send to handler %.1f us (median; %.1f to %.1f); for each IPI, the timer included: " .
+			"%.1f exits of KVM, %.1f of these to the VMM (%.1f local APIC, %.1f HLT, %.1f kicks)\n",
+			$median[@median / 2] / 1e3, $median[0] / 1e3, $median[-1] / 1e3,
+			map { $sum{$_} / $events } qw(kvm_exits vm_exits exits_apic exits_hlt exits_kick);'
+}
+
 ipi()
 {
 	local apic
@@ -202,7 +221,8 @@ ipi()
 	EOT
 	for apic in xapic kernel; do
 		echo "IPI, apic = $apic:"
-		"$build/faultbed" run "$work/ipi.ini" --set "vm.apic=$apic" -o "$work/ipi-$apic.json" | sed 's/^/  /'
+		"$build/faultbed" run "$work/ipi.ini" --set "vm.apic=$apic" -o "$work/ipi-$apic.json" -q
+		ipi_line <"$work/ipi-$apic.json"
 	done
 }
 
