@@ -47,7 +47,6 @@ int record_write(JsonObject *record, int fd)
 /* Guest counters by the names of 6.12's files, for kernels without the channel and to compare with it. */
 static const struct { const char *source, *file_name, *name; } proc_alias[] = {
 	{ "/proc/vmstat", "pgfault", "guest_page_faults" },
-	{ "/proc/vmstat", "pgmajfault", "guest_page_faults_major" },
 	{ "/proc/vmstat", "nr_tlb_remote_flush", "tlb_shootdowns" },
 	{ "/proc/vmstat", "nr_tlb_remote_flush_received", "tlb_flush_received" },
 	{ "/proc/vmstat", "nr_tlb_local_flush_all", "tlb_flush_full" },
