@@ -49,7 +49,9 @@ endif
 
 SRC_base := log nearest rng
 SRC_x86 := state
-SRC_core := clock counters cpuid cpuid-model cpuid-topology dist inject memory topology vm
+SRC_core := clock cost counters cpuid cpuid-model cpuid-topology dist inject memory topology trace vm
+# TODO: list
+SRC_soft := $(basename $(notdir $(wildcard vmm/soft/*.c)))
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine pic pit pmtimer rtc testdev uart
@@ -73,6 +75,7 @@ UNIT_x86 := state
 UNIT_core := clock counters cpuid dist inject memory topology
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad pit uart
 UNIT_kvm :=
+UNIT_soft :=
 UNIT_top := json-text report scenario
 UNIT_front := compare records summary
 
@@ -87,7 +90,7 @@ TESTS_guest := $(wildcard tests/guest/*.sh)
 
 PKGS := glib-2.0 json-glib-1.0
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lfdt -lm -pthread
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lfdt -lZydis -lm -pthread
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
 	-Wpointer-arith -Wvla -Wno-unused-parameter
@@ -115,11 +118,12 @@ BARE_CFLAGS = -m32 -nostdlib -static -no-pie -Wl,-m,elf_i386,--build-id=none -Wl
 
 # --- what there is to build ---
 
-LAYERS := base x86 core kvm machine top front
+LAYERS := base x86 core kvm soft machine top front
 dir_base := vmm/base/
 dir_x86 := vmm/x86/
 dir_core := vmm/core/
 dir_kvm := vmm/kvm/
+dir_soft := vmm/soft/
 dir_machine := vmm/machine/
 dir_top := vmm/
 dir_front := host-tools/
@@ -130,10 +134,11 @@ lib = $(B)/lib/$(1).a
 links_base := base
 links_x86 := x86 base
 links_core := core x86 base
+links_soft := soft core x86 base
 links_machine := machine core x86 base
 links_kvm := kvm core x86 base
-links_top := top machine kvm core x86 base
-links_front := front top machine kvm core x86 base
+links_top := top machine kvm soft core x86 base
+links_front := front top machine kvm soft core x86 base
 
 VMM := $(B)/faultbed-vmm
 FRONT := $(B)/faultbed

@@ -40,7 +40,7 @@ KERNEL_SOURCE=linux-source-6.12
 packages()
 {
 	# the VMM and the front end
-	echo build-essential gcc make pkg-config libglib2.0-dev libjson-glib-dev libfdt-dev linux-libc-dev
+	echo build-essential gcc make pkg-config libglib2.0-dev libjson-glib-dev libfdt-dev libzydis-dev linux-libc-dev
 	# the guest kernel
 	echo bc bison flex libelf-dev libssl-dev xz-utils patch kmod
 	[ -n "${KERNEL_TREE:-}${KERNEL_TARBALL:-}" ] || echo $KERNEL_SOURCE
@@ -236,7 +236,7 @@ other_distribution()
 	error: set-up: this is not Debian 12 or 13 (${OS_RELEASE} says: $(os_release ID) $(os_release VERSION_ID)), so
 	nothing was installed. Install, by the names your distribution gives them:
 	  a C compiler (gcc or clang), make, pkg-config, perl, git
-	  development files of GLib 2.74+, json-glib, libfdt, the kernel's user-space headers
+	  development files of GLib 2.74+, json-glib, libfdt, Zydis 4, the kernel's user-space headers
 	  for the kernel: bc bison flex libelf and openssl development files, xz, patch, kmod
 	  a statically linked busybox, cpio, gzip; musl-gcc if you have it (guest programs are then ten times smaller)
 	  qemu-system-x86_64 10.0 or newer (where /dev/kvm is not usable, and for make check)

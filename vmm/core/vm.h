@@ -16,6 +16,7 @@
 
 #include "base/types.h"
 #include "core/clock.h"
+#include "core/cost.h"
 #include "core/counters.h"
 #include "core/cpuid.h"
 #include "core/inject.h"
@@ -26,6 +27,7 @@ struct engine_ops;
 struct lapic;
 struct bus;
 struct machine;
+struct trace;
 struct vm;
 
 /* Who implements the local APIC. */
@@ -83,6 +85,10 @@ struct vm {
 	struct hist ipi_latency[NR_DISTANCE_CLASSES];	/* (a) ICR write to IRR, measured, injected delay included */
 	_Atomic u64 *ipi_matrix;	/* (a) nr_nodes * nr_nodes, by source and target node */
 	u64 tsc_hz;			/* (c) */
+	struct cost_model cost;		/* (c) with virtual time only */
+	u64 frontier;			/* (v) with virtual time: ns, the time that every vCPU has reached; set by the runner */
+	struct trace *trace;		/* (c) NULL = off */
+	u32 trace_mask;			/* (c) bits of enum trace_kind */
 	bool tsc_deadline;		/* (c) our local APICs offer TSC-deadline mode */
 	u64 boot_tick_ns;		/* (a) shortest period of an application processor's periodic timer, 0 = its own */
 	struct clock service;		/* what happens to the VM as a whole: time-outs, refaults, console output */

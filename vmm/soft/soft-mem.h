@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Fast paths of loads and stores, inlined into operations' functions. A compare
+ * against the shortcut's tag checks page, rights and that the access does not
+ * cross the page's end, in one: the page of the last byte must be the tagged one,
+ * and a page and its neighbour never share a slot.
+ *
+ * No local's address may escape from a function that ends in SOFT_NEXT, or the
+ * compiler gives up the tail call; hence values come back in c->val.
+ */
+#ifndef SOFT_SOFT_MEM_H
+#define SOFT_SOFT_MEM_H
+
+#include <string.h>
+
+#include "soft/soft.h"
+
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+
+static inline struct soft_sc *soft_sc_of(const struct soft_cpu *c, u64 va)
+{
+	return &c->sc[va >> PAGE_SHIFT & (SOFT_NR_SC - 1)];
+}
+
+/* The linear address of op's memory operand. */
+static inline u64 soft_ea(const struct soft_cpu *c, const struct soft_op *op)
+{
+	u64 ea = c->gpr[op->base] + (c->gpr[op->index] << op->shift) + (u64)(s64)op->disp;
+
+	if (unlikely(op->amode))
+		ea = soft_ea_slow(c, op, ea);
+	return ea;
+}
+
+/* Host pointer to `len` bytes at va that may be read / written, NULL if the slow path has to decide. */
+static inline void *soft_fast_read(struct soft_cpu *c, u64 va, u32 len)
+{
+	struct soft_sc *sc = soft_sc_of(c, va);
+
+	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->rtag))
+		return NULL;
+	sc->used = 1;
+	return (void *)(uintptr_t)(va + sc->addend);
+}
+
+static inline void *soft_fast_write(struct soft_cpu *c, u64 va, u32 len)
+{
+	struct soft_sc *sc = soft_sc_of(c, va);
+
+	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->wtag))
+		return NULL;
+	sc->used = 1;
+	return (void *)(uintptr_t)(va + sc->addend);
+}
+
+/*
+ * Load a value of `type` at va into `var`; on a fault return from the calling
+ * function. All memory access of guests is by memcpy: no alignment, no aliasing.
+ */
+#define SOFT_LOAD(c, op, var, va, type) do {					\
+	u64 load_va = (va);							\
+	void *load_p = soft_fast_read((c), load_va, sizeof(type));		\
+	if (likely(load_p)) {							\
+		type load_v;							\
+		memcpy(&load_v, load_p, sizeof(type));				\
+		(var) = load_v;							\
+	} else {								\
+		if (unlikely(soft_load_slow((c), (op), load_va, sizeof(type))))	\
+			return soft_faulted((c), (op));				\
+		(var) = (type)(c)->val[0];					\
+	}									\
+} while (0)
+
+/* Store `value` as `type` at va; on a fault return from the calling function. */
+#define SOFT_STORE(c, op, va, value, type) do {					\
+	u64 store_va = (va);							\
+	type store_v = (type)(value);						\
+	void *store_p = soft_fast_write((c), store_va, sizeof(type));		\
+	if (likely(store_p)) {							\
+		memcpy(store_p, &store_v, sizeof(type));			\
+	} else {								\
+		(c)->val[0] = store_v;						\
+		if (unlikely(soft_store_slow((c), (op), store_va, (c)->val, sizeof(type)))) \
+			return soft_faulted((c), (op));				\
+	}									\
+} while (0)
+
+#endif

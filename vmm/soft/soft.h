@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The soft engine's own state: one x86-64 CPU interpreted per vCPU, with a TLB
+ * that behaves as the SDM says and a clock of its own. Included by vmm/soft/ only.
+ *
+ * Everything here runs on one host thread (vmm/run-lockstep.c), so nothing is
+ * locked. Host pointers and host time never reach what a guest can see.
+ *
+ * How an instruction runs: decode.c turns the code of a page into blocks of
+ * struct soft_op, each with the function that executes it. A function does its
+ * work and continues with SOFT_NEXT(c, op), the next operation of the block; the
+ * last one of a block ends it. What cannot go on returns an enum soft_ret to
+ * soft_run(), which delivers exceptions and looks blocks up.
+ */
+#ifndef SOFT_SOFT_H
+#define SOFT_SOFT_H
+
+#include <glib.h>
+
+#include "base/rng.h"
+#include "core/cost.h"
+#include "core/engine.h"
+#include "core/trace.h"
+#include "x86/cr.h"
+#include "x86/state.h"
+
+struct soft_cpu;
+struct soft_op;
+struct soft_vm;
+struct soft_tlb;
+struct soft_code;
+
+/* What an operation's function returns when the block does not simply go on. */
+enum soft_ret {
+	SOFT_OK = 0,		/* c->rip is set: look up the block there */
+	SOFT_FAULT,		/* c->fault is set, c->rip is the instruction to report: deliver it */
+	SOFT_LEAVE,		/* leave soft_run() with c->leave; c->rip is set */
+};
+
+typedef int (*soft_fn)(struct soft_cpu *c, const struct soft_op *op);
+
+/* Exception vectors (SDM 3A table 6-1). */
+enum soft_vector {
+	VEC_DE = 0, VEC_DB = 1, VEC_NMI = 2, VEC_BP = 3, VEC_OF = 4, VEC_BR = 5, VEC_UD = 6, VEC_NM = 7, VEC_DF = 8,
+	VEC_TS = 10, VEC_NP = 11, VEC_SS = 12, VEC_GP = 13, VEC_PF = 14, VEC_MF = 16, VEC_AC = 17, VEC_MC = 18,
+	VEC_XM = 19,
+};
+
+/* Page-fault error code (SDM 3A 4.7). */
+#define PF_P		BIT(0)
+#define PF_W		BIT(1)
+#define PF_U		BIT(2)
+#define PF_RSVD		BIT(3)
+#define PF_I		BIT(4)
+
+/* Segment registers in the order of their encoding (SDM 2A table 3-1). */
+enum soft_seg { SEG_ES, SEG_CS, SEG_SS, SEG_DS, SEG_FS, SEG_GS, NR_SEGS };
+
+/* gpr[] has two more than the architecture: what an address is relative to when it has no register. */
+#define GPR_PAGE	16u	/* linear address of the page the current block is in, for RIP-relative operands */
+#define GPR_ZERO	17u	/* always 0 */
+
+/*
+ * One decoded instruction. Registers are indexes into gpr[], except that those of
+ * 8-bit operands are byte offsets into it (so AH is 1 and R8B is 64).
+ */
+struct soft_op {
+	soft_fn fn;
+	u64 imm;		/* immediate; a branch's target as an offset from the page's start */
+	s32 disp;		/* displacement; for RIP-relative operands from GPR_PAGE */
+	u8 dst, src;		/* register operands */
+	u8 base, index;		/* of the memory operand: gpr[] indexes */
+	u8 shift;		/* log2 of the index's scale */
+	u8 amode;		/* AMODE_*: 0 for a plain 64-bit address in a segment with base 0 */
+	u8 n;			/* place of the instruction in its block */
+	u8 len;			/* bytes */
+	u16 pc;			/* offset of the instruction from the start of its page */
+	u8 aux;			/* the function's own */
+	u8 size;		/* operand size in bytes, for functions that serve several */
+};
+
+#define AMODE_SEG	0x07u	/* 1 + enum soft_seg whose base is added; 0 = none */
+#define AMODE_32	0x08u	/* the offset is truncated to 32 bits */
+#define AMODE_16	0x10u	/* to 16 bits */
+#define AMODE_LIN32	0x20u	/* not in 64-bit mode: the linear address is truncated to 32 bits */
+
+/*
+ * A shortcut: the host address of a page whose translation is in the first-level
+ * TLB now, with the right to read (rtag) or write (wtag) from the context it
+ * belongs to. Direct-mapped by page number; a strict subset of the TLB: whoever
+ * removes or changes a TLB entry drops its shortcuts. `used` is the entry's
+ * reference bit for replacement.
+ */
+struct soft_sc {
+	u64 rtag, wtag;		/* linear address of the page, or SOFT_NO_TAG */
+	u64 addend;		/* host address - linear address, modulo 2^64 */
+	u64 used;
+};
+
+/* The same for instruction fetch: leads to the page's decoded code. */
+struct soft_xsc {
+	u64 tag;
+	struct soft_code *code;
+	u64 used;
+};
+
+#define SOFT_NO_TAG	1ull
+#ifdef FAULTBED_HARD
+#define SOFT_NR_SC	4u
+#define SOFT_NR_XSC	4u
+#else
+#define SOFT_NR_SC	128u
+#define SOFT_NR_XSC	64u
+#endif
+
+/*
+ * Shortcuts exist once per context, so that neither a change of CPL nor STAC and
+ * CLAC has to drop any.
+ */
+enum soft_context {
+	CTX_USER,		/* CPL 3 */
+	CTX_KERNEL,		/* CPL < 3; with SMAP user pages are out of reach */
+	CTX_KERNEL_AC,		/* CPL < 3 and EFLAGS.AC: user pages within reach */
+	NR_CTX
+};
+
+enum soft_access { ACCESS_READ, ACCESS_WRITE, ACCESS_FETCH };
+
+/* What a translation gives: for MMIO hva is NULL. */
+struct soft_xlat {
+	gpa_t gpa;
+	u8 *hva;
+	struct soft_page *page;	/* NULL for MMIO */
+};
+
+/* Second-level state of one 4 KiB page of guest RAM. */
+struct soft_page {
+	u32 flags;		/* SPAGE_* */
+	u32 pfn;		/* index of this page in soft_vm.page[] */
+	struct soft_code *code;	/* decoded code of this page, NULL if none */
+};
+
+#define SPAGE_MAPPED	BIT(0)	/* has a second-level mapping: no EPT violation */
+#define SPAGE_TOUCHED	BIT(1)	/* had one before: the next violation is a refault */
+#define SPAGE_CODE	BIT(2)	/* has decoded code: writes take the slow path (no wtag may exist) */
+
+struct soft_fault {
+	u8 vector;
+	bool has_error;
+	u32 error;
+	u64 cr2;		/* of a page fault */
+};
+
+/* Why TLB entries were flushed: counters, trace. */
+enum soft_flush {
+	FLUSH_INVLPG, FLUSH_INVPCID_ADDR, FLUSH_INVPCID_SINGLE, FLUSH_INVPCID_ALL, FLUSH_INVPCID_ALL_NONGLOBAL,
+	FLUSH_CR3, FLUSH_CR0, FLUSH_CR4, FLUSH_EFER, FLUSH_SECOND_LEVEL, FLUSH_FAULT, FLUSH_RESET,
+	NR_FLUSH
+};
+
+/* Counters of the engine, per vCPU: SOFT_STAT(name, meaning) in soft-stats.def. */
+enum soft_stat {
+#define SOFT_STAT(name, meaning)	STAT_##name,
+#include "soft/soft-stats.def"
+#undef SOFT_STAT
+	NR_SOFT_STATS
+};
+
+struct soft_cpu {
+	/* --- hot: every instruction --- */
+	u64 gpr[18];
+	struct soft_sc *sc;	/* shortcuts of the current context: sct[ctx] */
+	struct soft_xsc *xsc;	/* of the current privilege: xsct[user] */
+	s64 left;		/* time units until `end`; <= 0 leaves at the next block boundary */
+	u64 cpi;		/* time units an instruction costs */
+	u64 insns;		/* instructions retired before the current block */
+	u64 accesses;		/* data accesses through the TLB */
+	union {
+		u16 af;		/* arithmetic flags as LAHF and SETO leave them in AX */
+		struct {
+			u8 of;	/* 0 or 1 */
+			u8 lo;	/* RFLAGS bits 0 to 7: SF ZF - AF - PF 1 CF */
+		};
+	};
+	u8 cpl;			/* 0 or 3 (1, 2 where a guest uses them) */
+	u8 mode;		/* enum soft_mode: of the current code segment */
+	bool shadow;		/* the last instruction was STI, MOV SS or POP SS */
+	bool want_window;	/* leave with RUN_INTR_WINDOW once an interrupt can be taken */
+	u64 rip;		/* valid between blocks, and after soft_sync() */
+	u64 sysflags;		/* RFLAGS but the arithmetic ones: TF IF DF IOPL NT RF AC ID ... */
+	const struct soft_op *cur;	/* the instruction in hand if it may ask for the time, else NULL */
+
+	/* --- what a slow path hands back --- */
+	u64 val[4];		/* soft_load_slow()'s value, up to 32 bytes */
+	struct soft_fault fault;
+	enum run_exit leave;
+
+	/* --- clock --- */
+	u64 end;		/* time (units of 1/COST_CYCLE cycle since the VM started) when left is 0 */
+	u64 broken;		/* what soft_break() took from left and end, given back by soft_run() */
+
+	/* --- architectural state; GPRs and flags above --- */
+	struct x86_segment seg[NR_SEGS], tr, ldt;
+	struct x86_table gdt, idt;
+	u64 cr0, cr2, cr3, cr4, efer;
+	u64 star, lstar, cstar, sfmask, kernel_gs_base, tsc_aux, pat;
+	u64 sysenter_cs, sysenter_esp, sysenter_eip;
+	u64 dr[8];
+	s64 tsc_offset;		/* TSC - clock: IA32_TSC writes and TSC_ADJUST */
+	u64 tsc_adjust, misc_enable, spec_ctrl, mtrr_def_type, mtrr_fix[11], mtrr_var[16], mcg_status;
+	u64 kvmclock, wall_clock;	/* MSRs 4b564d01 and ..00 */
+	u64 monitor;		/* address armed by MONITOR */
+	/* x87, MXCSR and XMM as FXSAVE lays them out: XMMn at fx + 160 + 16 * n, MXCSR at fx + 24 */
+	u8 fx[512] __attribute__((aligned(64)));
+
+	bool nmi_pending, nmi_masked;
+	bool irq_pending;	/* inject() has put `irq_vector` here for the next soft_run() */
+	u8 irq_vector;
+	struct rng rng;		/* RDRAND */
+
+	/* --- translation --- */
+	enum soft_context ctx;
+	struct soft_tlb *tlb;	/* tlb.c's */
+	struct soft_sc sct[NR_CTX][SOFT_NR_SC];
+	struct soft_xsc xsct[2][SOFT_NR_XSC];	/* [0] supervisor, [1] user */
+
+	u64 stat[NR_SOFT_STATS];
+
+	struct vcpu *vcpu;	/* (c) */
+	struct soft_vm *svm;	/* (c) */
+	void *exec;		/* block.c's own (scratch block for instructions that cross a page) */
+	u64 until;		/* ns: run()'s argument */
+};
+
+/* What the bytes of the code segment mean. */
+enum soft_mode { MODE_64, MODE_32, MODE_16 };
+
+struct soft_vm {
+	struct vm *vm;
+	struct cost_model cost;		/* (c) */
+	u64 hz;				/* (c) core clock */
+	struct soft_page *page;		/* (c) one for each page of RAM, by offset in the memfd; zeroes at first */
+	u64 nr_pages;			/* (c) */
+	void *blocks;			/* block.c's own */
+	/*
+	 * The one hook on every data access, for the cache-line model: when it is set no
+	 * shortcut is handed out for data, so that every access comes by soft_data().
+	 */
+	void (*line_hook)(struct soft_cpu *c, gpa_t gpa, u32 len, enum soft_access access);
+};
+
+static inline struct soft_cpu *soft_cpu(const struct vcpu *vcpu)
+{
+	return vcpu->engine;
+}
+
+/* --- time --- */
+
+/* Time of the instruction in hand, in units of 1/COST_CYCLE cycle. */
+static inline u64 soft_units(const struct soft_cpu *c)
+{
+	return c->end - (u64)c->left + (c->cur ? c->cur->n * c->cpi : 0);
+}
+/* Spend time, in units (a cost of kind CYCLES is in units). */
+static inline void soft_spend(struct soft_cpu *c, u64 units)
+{
+	c->left -= (s64)units;
+}
+/* Units in ns and back; ns rounds up so that soft_ns(soft_units_of(ns)) >= ns. clock.c */
+u64 soft_ns(const struct soft_vm *svm, u64 units);
+u64 soft_units_of(const struct soft_vm *svm, u64 ns);
+/* The guest's TSC now. */
+u64 soft_tsc(const struct soft_cpu *c);
+/* End the run at the next block boundary, without moving the clock. */
+static inline void soft_break(struct soft_cpu *c)
+{
+	const u64 big = 1ull << 60;
+
+	if (!c->broken) {
+		c->broken = big;
+		c->left -= (s64)big;
+		c->end -= big;
+	}
+}
+
+/* Trace something that happens to this vCPU now. Costs one branch when off. */
+static inline void soft_trace(const struct soft_cpu *c, enum trace_kind kind, u64 a, u64 b, u64 d)
+{
+	if (__builtin_expect(trace_wanted(c->svm->vm, kind), 0))
+		trace_add(c->svm->vm, c->vcpu, kind, soft_ns(c->svm, soft_units(c)), c->rip, a, b, d);
+}
+
+/* --- flow, for operations' functions --- */
+
+#define SOFT_NEXT(c, op)	return (op)[1].fn((c), (op) + 1)
+
+/* Linear address of an instruction's start and of the next one (within the code segment's base). */
+static inline u64 soft_op_rip(const struct soft_cpu *c, const struct soft_op *op)
+{
+	return c->gpr[GPR_PAGE] + op->pc - c->seg[SEG_CS].base;
+}
+static inline u64 soft_op_next(const struct soft_cpu *c, const struct soft_op *op)
+{
+	return soft_op_rip(c, op) + op->len;
+}
+/* Account for `nr` instructions of the block. */
+static inline void soft_retire(struct soft_cpu *c, u32 nr)
+{
+	c->cur = NULL;
+	c->insns += nr;
+	c->left -= (s64)(nr * c->cpi);
+}
+/*
+ * To be called before anything that may look at the clock, reach the VMM or read
+ * c->rip: an instruction that accesses memory does it only in the slow path.
+ */
+static inline void soft_sync(struct soft_cpu *c, const struct soft_op *op)
+{
+	c->cur = op;
+	c->rip = soft_op_rip(c, op);
+}
+/* The instruction is complete and ends its block; c->rip is set to what comes next. Use as: return soft_end(c, op, rip). */
+static inline int soft_end(struct soft_cpu *c, const struct soft_op *op, u64 rip)
+{
+	soft_retire(c, op->n + 1u);
+	c->rip = rip;
+	return SOFT_OK;
+}
+/* The instruction is complete; leave the engine. */
+static inline int soft_leave(struct soft_cpu *c, const struct soft_op *op, u64 rip, enum run_exit why)
+{
+	soft_end(c, op, rip);
+	c->leave = why;
+	return SOFT_LEAVE;
+}
+/* The instruction faults: c->fault is set already (by a load, a store, a translation). */
+static inline int soft_faulted(struct soft_cpu *c, const struct soft_op *op)
+{
+	soft_retire(c, op->n);
+	c->rip = soft_op_rip(c, op);
+	return SOFT_FAULT;
+}
+/* The instruction raises an exception without / with an error code. */
+static inline int soft_raise(struct soft_cpu *c, const struct soft_op *op, u8 vector)
+{
+	c->fault = (struct soft_fault){ .vector = vector };
+	return soft_faulted(c, op);
+}
+static inline int soft_raise_error(struct soft_cpu *c, const struct soft_op *op, u8 vector, u32 error)
+{
+	c->fault = (struct soft_fault){ .vector = vector, .has_error = true, .error = error };
+	return soft_faulted(c, op);
+}
+
+/* --- flags --- */
+
+static inline u64 soft_rflags(const struct soft_cpu *c)
+{
+	return c->sysflags | (c->lo & 0xd5u) | (c->of ? X86_EFLAGS_OF : 0) | X86_EFLAGS_FIXED;
+}
+#define SOFT_ARITH_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_OF)
+/* Set all of RFLAGS; the caller has applied the rules on what may change. Updates the context (AC). */
+void soft_set_rflags(struct soft_cpu *c, u64 flags);
+/* cpl, CR0, CR4, AC or the code segment has changed: set ctx, sc, xsc and mode accordingly. */
+void soft_update_context(struct soft_cpu *c);
+
+/* --- memory (mem.c; the fast paths are in soft-mem.h) --- */
+
+/*
+ * Load or store `len` (1 to 32) bytes at a linear address, any alignment, MMIO too.
+ * 0, or SOFT_FAULT with c->fault set. The loaded bytes are in c->val, zero-extended.
+ * `op` is the instruction in hand (for the clock), NULL from outside of one.
+ */
+int soft_load_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len);
+int soft_store_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *data, u32 len);
+/* May `len` bytes at va be written by this instruction? Before a read-modify-write or a push that must not half happen. */
+int soft_check_write(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len);
+/* The same with supervisor rights whatever the CPL (descriptor tables, TSS: SDM 3A 4.6.1 "implicit"). */
+int soft_load_system(struct soft_cpu *c, const struct soft_op *op, u64 va, void *buf, u32 len);
+int soft_store_system(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *buf, u32 len);
+/* The offset of op's memory operand, segment base added: the slow part of soft_ea(). */
+u64 soft_ea_slow(const struct soft_cpu *c, const struct soft_op *op, u64 offset);
+
+/* --- translation (mmu.c, tlb.c) --- */
+
+/*
+ * Translate one address for a data access or fetch by the current context (or as a
+ * supervisor's implicit access, with `system`), through the TLB, walking on a miss:
+ * counts, charges, sets A and D, takes EPT violations, installs shortcuts. The
+ * access must not cross a page. 0, or SOFT_FAULT with c->fault set.
+ */
+int soft_translate(struct soft_cpu *c, u64 va, enum soft_access access, bool system, struct soft_xlat *x);
+/* For a debugger or a dump: no side effects at all; false if not mapped. */
+bool soft_peek(struct soft_cpu *c, u64 va, gpa_t *gpa);
+int soft_tlb_create(struct soft_cpu *c);
+void soft_tlb_destroy(struct soft_cpu *c);
+/* Flushes, each exactly as far as SDM 3A 4.10.4.1 demands. `pcid` counts with CR4.PCIDE only. */
+void soft_flush_page(struct soft_cpu *c, u64 va, enum soft_flush why);		/* INVLPG: current PCID and globals */
+void soft_flush_page_pcid(struct soft_cpu *c, u64 va, u16 pcid);		/* INVPCID type 0 */
+void soft_flush_pcid(struct soft_cpu *c, u16 pcid, enum soft_flush why);	/* all but globals of that PCID */
+void soft_flush_nonglobal(struct soft_cpu *c, enum soft_flush why);		/* every PCID, not the globals */
+void soft_flush_all(struct soft_cpu *c, enum soft_flush why);
+/* CR3 is loaded: flush as bit 63 and PCIDE say, drop all shortcuts; c->cr3 is set by this. The caller has checked for #GP. */
+void soft_load_cr3(struct soft_cpu *c, u64 value);
+/* Drop every shortcut (of data and fetch) without touching the TLB. */
+void soft_drop_shortcuts(struct soft_cpu *c);
+/* A page gets decoded code: no vCPU may keep a write shortcut to it. */
+void soft_page_is_code(struct soft_vm *svm, struct soft_page *page);
+/* The second level: page of a gpa (NULL if not RAM), and its service of a violation. */
+struct soft_page *soft_page_of(struct soft_vm *svm, gpa_t gpa, u8 **hva);
+int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len);
+/* Snapshot: the TLB of a vCPU as bytes; shortcuts are not part of it. */
+void soft_tlb_save(const struct soft_cpu *c, GByteArray *out);
+bool soft_tlb_restore(struct soft_cpu *c, const u8 *data, size_t len);
+
+/* --- blocks (block.c) --- */
+
+int soft_blocks_create(struct soft_vm *svm);
+void soft_blocks_destroy(struct soft_vm *svm);
+/* Bytes [off, off + len) of a page with code were written (by anyone: a vCPU, a device, the loader). */
+void soft_code_written(struct soft_vm *svm, struct soft_page *page, u32 off, u32 len);
+
+/* --- the CPU (run.c, interrupt.c, segment.c, msr.c, state.c, clock.c) --- */
+
+enum run_exit soft_run(struct vcpu *vcpu, u64 until);
+/*
+ * Deliver an exception, interrupt or software interrupt through the IDT or IVT: pushes,
+ * switches stacks, loads CS:RIP; handles nested faults (#DF, then shutdown) itself.
+ * `return_rip` is what is pushed. SOFT_OK, or SOFT_LEAVE with c->leave = RUN_SHUTDOWN.
+ */
+enum soft_event { EVENT_FAULT, EVENT_TRAP, EVENT_INTERRUPT, EVENT_NMI, EVENT_SOFT_INT, EVENT_INT1 };
+int soft_deliver(struct soft_cpu *c, enum soft_event kind, const struct soft_fault *fault, u64 return_rip);
+void soft_get_state(struct soft_cpu *c, struct x86_state *s);
+void soft_set_state(struct soft_cpu *c, const struct x86_state *s);
+/* RDMSR and WRMSR; false = #GP. */
+bool soft_rdmsr(struct soft_cpu *c, u32 msr, u64 *value);
+bool soft_wrmsr(struct soft_cpu *c, u32 msr, u64 value);
+
+#endif
