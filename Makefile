@@ -70,12 +70,14 @@ GUEST_TOOLS := stopwatch
 # Unit tests: tests/unit/test-NAME.c, linked with their layer and those below it, so that a layer that
 # leans on a higher one does not even link.
 UNIT_LIB := fake-engine images
+# The soft engine's tests have the upcalls from here, instead of a machine's fakes.
+UNIT_LIB_soft := soft-fixture
 UNIT_base := rng nearest
 UNIT_x86 := state
 UNIT_core := clock counters cpuid dist inject memory topology
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad pit uart
 UNIT_kvm :=
-UNIT_soft :=
+UNIT_soft := mmu tlb
 UNIT_top := json-text report scenario
 UNIT_front := compare records summary
 
@@ -188,6 +190,11 @@ $(call lib,unit): $(patsubst %,$(B)/obj/tests/unit/%.o,$(UNIT_LIB))
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
+$(call lib,unit-soft): $(patsubst %,$(B)/obj/tests/unit/%.o,$(UNIT_LIB_soft))
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
 $(VMM): $(B)/obj/vmm/main.o $(foreach l,$(links_top),$(call lib,$(l)))
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS)
@@ -198,7 +205,7 @@ $(FRONT): $(B)/obj/host-tools/main.o $(foreach l,$(links_front),$(call lib,$(l))
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS)
 
 define unit_test
-$(B)/tests/unit/test-$(2): $(B)/obj/tests/unit/test-$(2).o $(foreach l,unit $(links_$(1)),$(call lib,$(l)))
+$(B)/tests/unit/test-$(2): $(B)/obj/tests/unit/test-$(2).o $(foreach l,$(if $(UNIT_LIB_$(1)),unit-$(1),unit) $(links_$(1)),$(call lib,$(l)))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$< -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(PKG_LIBS)
@@ -311,7 +318,7 @@ print-sources:
 	@printf '%s\n' $(foreach l,$(LAYERS),$(patsubst %,$(dir_$(l))%.c,$(SRC_$(l)))) vmm/main.c host-tools/main.c \
 		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS) $(GUEST_TOOLS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
 		$(patsubst %,guest-tests/bare/%.S,$(GUEST_BARE)) \
-		$(patsubst %,tests/unit/%.c,$(UNIT_LIB)) \
+		$(patsubst %,tests/unit/%.c,$(UNIT_LIB) $(UNIT_LIB_soft)) \
 		$(foreach l,$(LAYERS),$(patsubst %,tests/unit/test-%.c,$(UNIT_$(l))))
 
 clean:

@@ -95,6 +95,7 @@ struct engine_ops {
 };
 
 extern const struct engine_ops kvm_engine;	/* vmm/kvm/; named in vmm/vm.c only */
+extern const struct engine_ops soft_engine;	/* vmm/soft/; the same */
 
 /*
  * Upcalls, implemented in vmm/vcpu.c. On the vCPU's thread unless said
