@@ -29,6 +29,7 @@ struct soft_op;
 struct soft_vm;
 struct soft_tlb;
 struct soft_code;
+struct soft_block;
 
 /* What an operation's function returns when the block does not simply go on. */
 enum soft_ret {
@@ -73,8 +74,9 @@ struct soft_op {
 	u8 shift;		/* log2 of the index's scale */
 	u8 amode;		/* AMODE_*: 0 for a plain 64-bit address in a segment with base 0 */
 	u8 n;			/* place of the instruction in its block */
-	u8 len;			/* bytes */
-	u16 pc;			/* offset of the instruction from the start of its page */
+	u8 acc;			/* data accesses of the instructions before it in the block */
+	u16 pc : 12;		/* offset of the instruction from the start of its page */
+	u16 len : 4;		/* bytes */
 	u8 aux;			/* the function's own */
 	u8 size;		/* operand size in bytes, for functions that serve several */
 };
@@ -83,6 +85,7 @@ struct soft_op {
 #define AMODE_32	0x08u	/* the offset is truncated to 32 bits */
 #define AMODE_16	0x10u	/* to 16 bits */
 #define AMODE_LIN32	0x20u	/* not in 64-bit mode: the linear address is truncated to 32 bits */
+#define AMODE_RIP	0x40u	/* RIP-relative, and disp is relative to the next instruction since it would overflow otherwise */
 
 /*
  * A shortcut: the host address of a page whose translation is in the first-level
@@ -184,10 +187,11 @@ struct soft_cpu {
 	};
 	u8 cpl;			/* 0 or 3 (1, 2 where a guest uses them) */
 	u8 mode;		/* enum soft_mode: of the current code segment */
-	bool shadow;		/* the last instruction was STI, MOV SS or POP SS */
+	bool shadow;		/* the last instruction was STI, MOV SS or POP SS: no interrupt before the next is done */
 	bool want_window;	/* leave with RUN_INTR_WINDOW once an interrupt can be taken */
 	u64 rip;		/* valid between blocks, and after soft_sync() */
 	u64 sysflags;		/* RFLAGS but the arithmetic ones: TF IF DF IOPL NT RF AC ID ... */
+	struct soft_block **link;	/* block.c: where the next block looked up is to be remembered, or NULL */
 	const struct soft_op *cur;	/* the instruction in hand if it may ask for the time, else NULL */
 
 	/* --- what a slow path hands back --- */
@@ -239,6 +243,7 @@ struct soft_vm {
 	struct vm *vm;
 	struct cost_model cost;		/* (c) */
 	u64 hz;				/* (c) core clock */
+	u64 ns_mul, units_mul;		/* (c) clock.c's: ns of a unit << 64, units of a ns << 52 */
 	struct soft_page *page;		/* (c) one for each page of RAM, by offset in the memfd; zeroes at first */
 	u64 nr_pages;			/* (c) */
 	void *blocks;			/* block.c's own */
@@ -266,7 +271,10 @@ static inline void soft_spend(struct soft_cpu *c, u64 units)
 {
 	c->left -= (s64)units;
 }
-/* Units in ns and back; ns rounds up so that soft_ns(soft_units_of(ns)) >= ns. clock.c */
+/* Prepare the conversions; svm->cost and svm->hz are set. From vm_create. clock.c */
+void soft_clock_init(struct soft_vm *svm);
+/* Units in ns and back; ns rounds up so that soft_ns(soft_units_of(ns)) >= ns, up to SOFT_UNITS_MAX (CLOCK_NEVER, for one). */
+#define SOFT_UNITS_MAX	((1ull << 60) - 1)
 u64 soft_ns(const struct soft_vm *svm, u64 units);
 u64 soft_units_of(const struct soft_vm *svm, u64 ns);
 /* The guest's TSC now. */
@@ -303,12 +311,16 @@ static inline u64 soft_op_next(const struct soft_cpu *c, const struct soft_op *o
 {
 	return soft_op_rip(c, op) + op->len;
 }
-/* Account for `nr` instructions of the block. */
-static inline void soft_retire(struct soft_cpu *c, u32 nr)
+/*
+ * Account for the instructions of the block before `end`. A block has an operation
+ * more than instructions, so that op + 1 exists for the last one.
+ */
+static inline void soft_retire(struct soft_cpu *c, const struct soft_op *end)
 {
 	c->cur = NULL;
-	c->insns += nr;
-	c->left -= (s64)(nr * c->cpi);
+	c->insns += end->n;
+	c->accesses += end->acc;
+	c->left -= (s64)(end->n * c->cpi);
 }
 /*
  * To be called before anything that may look at the clock, reach the VMM or read
@@ -322,7 +334,7 @@ static inline void soft_sync(struct soft_cpu *c, const struct soft_op *op)
 /* The instruction is complete and ends its block; c->rip is set to what comes next. Use as: return soft_end(c, op, rip). */
 static inline int soft_end(struct soft_cpu *c, const struct soft_op *op, u64 rip)
 {
-	soft_retire(c, op->n + 1u);
+	soft_retire(c, op + 1);
 	c->rip = rip;
 	return SOFT_OK;
 }
@@ -336,7 +348,7 @@ static inline int soft_leave(struct soft_cpu *c, const struct soft_op *op, u64 r
 /* The instruction faults: c->fault is set already (by a load, a store, a translation). */
 static inline int soft_faulted(struct soft_cpu *c, const struct soft_op *op)
 {
-	soft_retire(c, op->n);
+	soft_retire(c, op);
 	c->rip = soft_op_rip(c, op);
 	return SOFT_FAULT;
 }
