@@ -20,6 +20,24 @@ struct soft_decode {
 	u8 accesses;			/* set by the family: data accesses it makes, unless it counts them itself */
 };
 
+/* What a block's maker has to know of a decoded instruction. */
+struct soft_insn {
+	bool ends_block, begins_block;
+	u8 accesses;
+};
+
+/*
+ * Decode one instruction of at most `room` bytes into op. False if more bytes would be
+ * needed: it does not end within `room`. Bytes that are no instruction become one that
+ * raises #UD; what is not implemented, one that stops the run. decode.c
+ */
+bool soft_decode_insn(const ZydisDecoder *decoder, u32 mode, const u8 *bytes, u32 room, struct soft_op *op,
+		      struct soft_insn *in);
+/* Make op raise #UD. */
+void soft_decode_invalid(struct soft_op *op);
+/* A finished block: pairs that can be executed as one (compare and branch). ops-flow.c */
+void soft_decode_fuse(struct soft_op *op, u32 nr);
+
 /*
  * op is zeroed but n, len, pc; base and index are GPR_ZERO. True and op->fn set if
  * the family knows the instruction. What no family knows stops the run.

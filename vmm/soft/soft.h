@@ -247,6 +247,7 @@ struct soft_vm {
 	struct soft_page *page;		/* (c) one for each page of RAM, by offset in the memfd; zeroes at first */
 	u64 nr_pages;			/* (c) */
 	void *blocks;			/* block.c's own */
+	u64 code_invalidated;		/* blocks dropped because their code was written, by whomever */
 	/*
 	 * The one hook on every data access, for the cache-line model: when it is set no
 	 * shortcut is handed out for data, so that every access comes by soft_data().
