@@ -189,6 +189,7 @@ struct soft_cpu {
 	u8 mode;		/* enum soft_mode: of the current code segment */
 	bool shadow;		/* the last instruction was STI, MOV SS or POP SS: no interrupt before the next is done */
 	bool want_window;	/* leave with RUN_INTR_WINDOW once an interrupt can be taken */
+	u8 sse_trap, fpu_trap;	/* vector that SSE / x87 instructions raise by CR0 and CR4, 0 = none: soft_update_fpu() */
 	u64 rip;		/* valid between blocks, and after soft_sync() */
 	u64 sysflags;		/* RFLAGS but the arithmetic ones: TF IF DF IOPL NT RF AC ID ... */
 	struct soft_block **link;	/* block.c: where the next block looked up is to be remembered, or NULL */
@@ -216,6 +217,7 @@ struct soft_cpu {
 	u64 monitor;		/* address armed by MONITOR */
 	/* x87, MXCSR and XMM as FXSAVE lays them out: XMMn at fx + 160 + 16 * n, MXCSR at fx + 24 */
 	u8 fx[512] __attribute__((aligned(64)));
+	u32 mxcsr_run, mxcsr_host;	/* scratch of ops-sse-fp.c: MXCSR while the host computes for the guest, and its own */
 
 	bool nmi_pending, nmi_masked;
 	bool irq_pending;	/* inject() has put `irq_vector` here for the next soft_run() */
@@ -376,6 +378,18 @@ static inline u64 soft_rflags(const struct soft_cpu *c)
 void soft_set_rflags(struct soft_cpu *c, u64 flags);
 /* cpl, CR0, CR4, AC or the code segment has changed: set ctx, sc, xsc and mode accordingly. */
 void soft_update_context(struct soft_cpu *c);
+
+/*
+ * CR0 or CR4 has changed: what SSE and x87 instructions raise before anything else
+ * (SDM 3A 2.5, table 2-2; 3A 13.1). soft_update_context() calls it.
+ */
+static inline void soft_update_fpu(struct soft_cpu *c)
+{
+	u8 nm = c->cr0 & X86_CR0_TS ? VEC_NM : 0;
+
+	c->fpu_trap = c->cr0 & X86_CR0_EM ? VEC_NM : nm;
+	c->sse_trap = c->cr0 & X86_CR0_EM || !(c->cr4 & X86_CR4_OSFXSR) ? VEC_UD : nm;
+}
 
 /* --- memory (mem.c; the fast paths are in soft-mem.h) --- */
 
