@@ -49,7 +49,8 @@ endif
 
 SRC_base := log nearest rng
 SRC_x86 := state
-SRC_core := clock cost counters cpuid cpuid-model cpuid-topology dist inject memory topology trace vm
+SRC_core := clock clock-state cost counters cpuid cpuid-model cpuid-topology dist inject memory memory-file saver \
+	topology trace vm
 # TODO: list
 SRC_soft := $(basename $(notdir $(wildcard vmm/soft/*.c)))
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault

@@ -87,7 +87,8 @@ void memory_destroy(struct memory *mem)
 {
 	for (unsigned int i = 0; i < mem->nr_slots; i++) {
 		munmap(mem->slot[i].hva, mem->slot[i].size);
-		munmap(mem->slot[i].guest_hva, mem->slot[i].size);
+		if (mem->slot[i].guest_hva != mem->slot[i].hva)
+			munmap(mem->slot[i].guest_hva, mem->slot[i].size);
 	}
 	if (mem->fd >= 0)
 		close(mem->fd);

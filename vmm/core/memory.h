@@ -26,7 +26,7 @@ struct memslot {
 };
 
 struct memory {
-	int fd;			/* (c) memfd, -1 before memory_create() */
+	int fd;			/* (c) memfd; -1 before memory_create() and after memory_map_file() */
 	u64 size;		/* (c) bytes of all slots */
 	unsigned int nr_slots;	/* (c) */
 	struct memslot slot[MEMORY_MAX_SLOTS];
