@@ -45,7 +45,7 @@ static void apicbus_startup(struct vcpu *target, u8 vector)
  * VCPU_HALTED here; the vCPU loop wakes it when it delivers what came. Registers
  * are reset by the SIPI, not by INIT, since nothing can look at them in between.
  */
-static void apicbus_deliver(void *ctx, u64 arg, u64 due, u64 now)
+void apicbus_deliver(void *ctx, u64 arg, u64 due, u64 now)
 {
 	struct vcpu *target = ctx;
 	u8 vector = (u8)arg;

@@ -22,6 +22,8 @@
 void apicbus_send_ipi(struct vcpu *src, const struct apic_msg *msg, u64 now);
 /* A message from a device (IOAPIC, MSI). Lowest priority goes to one target: the lowest CPU number addressed. */
 void apicbus_send_device(struct vm *vm, const struct apic_msg *msg, u64 now);
+/* A message arrives: the clock_fn of what waits on a target's clock, ctx the target. Named here for snapshots only. */
+void apicbus_deliver(void *ctx, u64 arg, u64 due, u64 now);
 /* An MSI write (address 0xfeexxxxx, data) as a message (SDM 3A 10.11). */
 void apicbus_decode_msi(u64 addr, u32 data, struct apic_msg *msg);
 /* And back, for an engine with its own local APICs. */
