@@ -92,9 +92,24 @@ struct engine_ops {
 	int (*read_stats)(struct vm *vm, GArray *stats);
 	/* "name=value" lines about host state that moves results (module parameters, governor, THP ...). g_free(). */
 	char *(*describe)(struct vm *vm);
+
+	/*
+	 * Virtual time only, NULL elsewhere. Snapshots: append all of a vCPU's state that lies in the
+	 * engine (its clock, MSRs and TLB too), or of the VM's (second-level mappings), and set it
+	 * again in a VM of the same topology, memory and cost model before its first run. -errno:
+	 * -EINVAL if the bytes are not what save made.
+	 */
+	int (*save)(struct vcpu *vcpu, GByteArray *out);
+	int (*restore)(struct vcpu *vcpu, const u8 *data, size_t len);
+	int (*vm_save)(struct vm *vm, GByteArray *out);
+	int (*vm_restore)(struct vm *vm, const u8 *data, size_t len);
+	/* Start the random streams that guests can see (RDRAND) afresh from a repeat's seed. Between runs. */
+	void (*reseed)(struct vm *vm, u64 seed);
 };
 
-extern const struct engine_ops kvm_engine;	/* vmm/kvm/; named in vmm/vm.c only */
+/* Named in vmm/vm.c only. */
+extern const struct engine_ops kvm_engine;	/* vmm/kvm/ */
+extern const struct engine_ops soft_engine;	/* vmm/soft/ */
 extern const struct engine_ops soft_engine;	/* vmm/soft/; the same */
 
 /*

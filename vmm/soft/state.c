@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "soft/soft.h"
+#include "soft/system.h"
 
 void soft_set_rflags(struct soft_cpu *c, u64 flags)
 {
