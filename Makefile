@@ -55,7 +55,7 @@ SRC_core := clock clock-state cost counters cpuid cpuid-model cpuid-topology dis
 SRC_soft := $(basename $(notdir $(wildcard vmm/soft/*.c)))
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
-	lapic lapic-msr lapic-timer loader machine pic pit pmtimer rtc testdev uart
+	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart
 SRC_top := scenario scenario-check scenario-file scenario-keys scenario-units console dump json-text placement record record-vm refault \
 	report run-threads sample session vcpu vm
 SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare cpio direct front initramfs job \
