@@ -74,6 +74,7 @@ void scenario_key_free(void *key)
 /* What the scan carries from line to line. */
 struct scan {
 	const char *path;
+	const struct scenario_form *form;
 	GPtrArray *keys;
 	struct scenario_problems *problems;
 	GHashTable *first;	/* "[section]" or "section.key" to the line it was first seen on */
@@ -112,7 +113,7 @@ static void scan_section(struct scan *s, const char *origin, char *text)
 	}
 	text[len - 1] = '\0';
 
-	const char *section = scenario_section(text + 1, &err);
+	const char *section = s->form->section(text + 1, &err);
 
 	if (!section) {
 		scenario_problem(s->problems, origin, "%s", err);
@@ -162,12 +163,13 @@ static void scan_key(struct scan *s, const char *origin, char *text)
 static bool scan_text(struct scan *s, const char *origin, const char *line, size_t len)
 {
 	if (memchr(line, '\0', len)) {
-		scenario_problem(s->problems, origin, "a NUL byte; a scenario is a text file");
+		scenario_problem(s->problems, origin, "a NUL byte; a %s is a text file",
+				 s->form->what);
 		return false;
 	}
 	if (!g_utf8_validate(line, len, NULL)) {
 		scenario_problem(s->problems, origin,
-				 "not UTF-8; a scenario is a text file in UTF-8");
+				 "not UTF-8; a %s is a text file in UTF-8", s->form->what);
 		return false;
 	}
 	for (size_t i = 0; i < len; i++) {
@@ -225,8 +227,8 @@ static char *first_comment(const char *text)
 	return g_string_free(out, FALSE);
 }
 
-/* The whole file, at most SCENARIO_MAX_BYTES; NULL after a message. */
-static char *read_text(const char *path, size_t *len, struct scenario_problems *problems)
+char *scenario_file_text(const char *path, const struct scenario_form *form, size_t *len,
+			 struct scenario_problems *problems)
 {
 	/* Opening a FIFO would wait for a writer. */
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -240,8 +242,8 @@ static char *read_text(const char *path, size_t *len, struct scenario_problems *
 		return NULL;
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		scenario_problem(problems, path, "%s; a scenario is a file, *.ini",
-				 S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+		scenario_problem(problems, path, "%s; a %s is a file, *.ini",
+				 S_ISDIR(st.st_mode) ? "a folder" : "not a regular file", form->what);
 		fclose(f);
 		return NULL;
 	}
@@ -253,8 +255,8 @@ static char *read_text(const char *path, size_t *len, struct scenario_problems *
 	if (ferror(f))
 		scenario_problem(problems, path, "%s", g_strerror(errno));
 	else if (*len > SCENARIO_MAX_BYTES)
-		scenario_problem(problems, path, "more than %u KiB; this is no scenario",
-				 SCENARIO_MAX_BYTES >> 10);
+		scenario_problem(problems, path, "more than %u KiB; this is no %s",
+				 SCENARIO_MAX_BYTES >> 10, form->what);
 	else {
 		fclose(f);
 		return text;
@@ -264,16 +266,10 @@ static char *read_text(const char *path, size_t *len, struct scenario_problems *
 	return NULL;
 }
 
-bool scenario_file_read(const char *path, GPtrArray *keys, char **question,
-			struct scenario_problems *problems)
+void scenario_text_scan(const char *path, const char *text, size_t len, const struct scenario_form *form,
+			GPtrArray *keys, struct scenario_problems *problems)
 {
-	size_t len;
-	g_autofree char *text = read_text(path, &len, problems);
-
-	if (!text)
-		return false;
-
-	struct scan s = { .path = path, .keys = keys, .problems = problems };
+	struct scan s = { .path = path, .form = form, .keys = keys, .problems = problems };
 	const char *at = text, *end = text + len;
 
 	if (g_str_has_prefix(at, "\xef\xbb\xbf"))	/* a byte order mark is harmless */
@@ -293,6 +289,18 @@ bool scenario_file_read(const char *path, GPtrArray *keys, char **question,
 		}
 	}
 	g_hash_table_unref(s.first);
+}
+
+bool scenario_file_read(const char *path, GPtrArray *keys, char **question,
+			struct scenario_problems *problems)
+{
+	static const struct scenario_form form = { .what = "scenario", .section = scenario_section };
+	size_t len;
+	g_autofree char *text = scenario_file_text(path, &form, &len, problems);
+
+	if (!text)
+		return false;
+	scenario_text_scan(path, text, len, &form, keys, problems);
 	*question = g_utf8_validate(text, len, NULL) ? first_comment(text) : g_strdup("");
 	return true;
 }

@@ -2,7 +2,7 @@
 /*
  * Inside of the scenario reader: the lines of a file (scenario-file.c), the
  * table of keys (scenario-keys.c), and the collection of what is wrong. Only
- * scenario*.c include this. One thread; no state outside the objects.
+ * scenario*.c include this, and cost-file.c, whose files have the same form. One thread; no state outside the objects.
  */
 #ifndef VMM_SCENARIO_KEYS_H
 #define VMM_SCENARIO_KEYS_H
@@ -24,6 +24,20 @@ void scenario_problems_destroy(struct scenario_problems *p);
 /* "ORIGIN: message" through fb_err(), unless it was said before. */
 void scenario_problem(struct scenario_problems *p, const char *origin, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Files of this form: what they are called in messages, and their sections. */
+struct scenario_form {
+	const char *what;
+	/* The section's name if it is one, else NULL and *err (g_free()) with the nearest. */
+	const char *(*section)(const char *name, char **err);
+};
+
+/* The whole file, at most SCENARIO_MAX_BYTES, with a NUL behind it; NULL after a message. g_free(). */
+char *scenario_file_text(const char *path, const struct scenario_form *form, size_t *len,
+			 struct scenario_problems *problems);
+/* Take a text apart into `keys` (struct scenario_key, in file order); `path` stands in messages. */
+void scenario_text_scan(const char *path, const char *text, size_t len, const struct scenario_form *form,
+			GPtrArray *keys, struct scenario_problems *problems);
 
 /*
  * Read the file into `keys` (struct scenario_key, in file order) and take the first
@@ -65,6 +79,9 @@ const char *scenario_section(const char *name, char **err);
 /* Checks over several keys of one cell of `whole`: topology, CPUs to pin to, injections, timeouts. */
 void scenario_check(const struct scenario *s, const struct scenario *whole,
 		    struct scenario_problems *problems);
+
+/* "2.8GHz", "100MHz"; -EINVAL with *err (g_free()). */
+int scenario_parse_frequency(const char *text, u64 *hz, char **err);
 
 /* *err = the message (g_free()); returns -EINVAL. */
 int scenario_fail(char **err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

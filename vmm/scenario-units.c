@@ -33,6 +33,10 @@ static const struct unit time_units[] = {
 	{ "ns", 1 }, { "us", NSEC_PER_USEC }, { "ms", NSEC_PER_MSEC }, { "s", NSEC_PER_SEC },
 };
 
+static const struct unit frequency_units[] = {
+	{ "GHz", 1000000000 }, { "MHz", 1000000 }, { "kHz", 1000 }, { "Hz", 1 },
+};
+
 static int unit_fail(char **err, const char *text, const char *unit, const struct unit *units,
 		     u32 nr, const char *example)
 {
@@ -96,7 +100,9 @@ int scenario_parse_size(const char *text, u64 *bytes, char **err)
 	return 0;
 }
 
-int scenario_parse_time(const char *text, u64 *ns, char **err)
+/* A decimal number and its unit, as whole units of 1. `what` is like "a time". */
+static int parse_decimal(const char *text, const struct unit *units, u32 nr, const char *what,
+			 const char *example, u64 *out, char **err)
 {
 	u64 whole = 0, fraction = 0, scale = 1;
 	const char *p = text;
@@ -104,9 +110,8 @@ int scenario_parse_time(const char *text, u64 *ns, char **err)
 	while (g_ascii_isdigit(*p) && whole < UINT64_MAX / 100)
 		whole = whole * 10 + (u64)(*p++ - '0');
 	if (p == text)
-		return scenario_fail(
-			err, "\"%s\" is not a time: a number and its unit, like 50ms or 1.5s",
-			text);
+		return scenario_fail(err, "\"%s\" is not %s: a number and its unit, like %s", text,
+				     what, example);
 	if (*p == '.') {
 		const char *dot = p++;
 
@@ -118,12 +123,23 @@ int scenario_parse_time(const char *text, u64 *ns, char **err)
 			return scenario_fail(err, "\"%s\" has no digit after the point", text);
 	}
 
-	const struct unit *u = unit_find(p, time_units, ARRAY_SIZE(time_units));
+	const struct unit *u = unit_find(p, units, nr);
 
 	if (!u)
-		return unit_fail(err, text, p, time_units, ARRAY_SIZE(time_units), "50ms");
+		return unit_fail(err, text, p, units, nr, example);
 	if (whole > UINT64_MAX / 2 / u->factor)
-		return scenario_fail(err, "\"%s\" is too long", text);
-	*ns = whole * u->factor + fraction * u->factor / scale;
+		return scenario_fail(err, "\"%s\" is too large", text);
+	*out = whole * u->factor + fraction * u->factor / scale;
 	return 0;
+}
+
+int scenario_parse_time(const char *text, u64 *ns, char **err)
+{
+	return parse_decimal(text, time_units, ARRAY_SIZE(time_units), "a time", "50ms", ns, err);
+}
+
+int scenario_parse_frequency(const char *text, u64 *hz, char **err)
+{
+	return parse_decimal(text, frequency_units, ARRAY_SIZE(frequency_units), "a frequency",
+			     "2.8GHz", hz, err);
 }
