@@ -146,6 +146,11 @@ struct soft_page {
 #define SPAGE_MAPPED	BIT(0)	/* has a second-level mapping: no EPT violation */
 #define SPAGE_TOUCHED	BIT(1)	/* had one before: the next violation is a refault */
 #define SPAGE_CODE	BIT(2)	/* has decoded code: writes take the slow path (no wtag may exist) */
+/* tlb.c's own: a vCPU (its number is in the upper half), or several, may hold a write shortcut. */
+#define SPAGE_WSC	BIT(3)
+#define SPAGE_WSC_MANY	BIT(4)
+#define SPAGE_CPU_SHIFT	16
+#define SPAGE_CPU_MASK	0xffff0000u
 
 struct soft_fault {
 	u8 vector;
@@ -427,14 +432,25 @@ void soft_flush_page_pcid(struct soft_cpu *c, u64 va, u16 pcid);		/* INVPCID typ
 void soft_flush_pcid(struct soft_cpu *c, u16 pcid, enum soft_flush why);	/* all but globals of that PCID */
 void soft_flush_nonglobal(struct soft_cpu *c, enum soft_flush why);		/* every PCID, not the globals */
 void soft_flush_all(struct soft_cpu *c, enum soft_flush why);
+/*
+ * Changes of CR0.WP, CR4.SMEP, CR4.SMAP and EFER.NXE that flush nothing still call
+ * soft_drop_shortcuts(): a shortcut remembers the rights of its time. CR0.PG, CR4.PGE, PAE
+ * and PSE (any change), PCIDE (1 to 0) and SMEP (0 to 1) call soft_flush_all().
+ */
 /* CR3 is loaded: flush as bit 63 and PCIDE say, drop all shortcuts; c->cr3 is set by this. The caller has checked for #GP. */
 void soft_load_cr3(struct soft_cpu *c, u64 value);
 /* Drop every shortcut (of data and fetch) without touching the TLB. */
 void soft_drop_shortcuts(struct soft_cpu *c);
 /* A page gets decoded code: no vCPU may keep a write shortcut to it. */
 void soft_page_is_code(struct soft_vm *svm, struct soft_page *page);
-/* The second level: page of a gpa (NULL if not RAM), and its service of a violation. */
+/*
+ * The second level (second-level.c): make svm->page[] cover a new slot (before the first
+ * vCPU runs; -errno, reported), free it all; page of a gpa (NULL if not RAM).
+ */
+int soft_pages_add(struct soft_vm *svm, const struct memslot *slot);
+void soft_pages_destroy(struct soft_vm *svm);
 struct soft_page *soft_page_of(struct soft_vm *svm, gpa_t gpa, u8 **hva);
+/* engine_ops.gpa_lowered: vm->engine_data is the struct soft_vm. */
 int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len);
 /* Snapshot: the TLB of a vCPU as bytes; shortcuts are not part of it. */
 void soft_tlb_save(const struct soft_cpu *c, GByteArray *out);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The second level of translation: which pages of guest RAM have a mapping. The
+ * first access to one that has none is an EPT violation (SDM 3C 29.3.3 [28.3.3]), counted
+ * and delayed by the upcall as on every engine.
+ *
+ * Guest pages of 2 MiB and 1 GiB are backed by 4 KiB pages, as the VMM maps them on
+ * kvm, so each 4 KiB page has its own violation; but a TLB entry keeps the
+ * guest's page size, as if the backing were as large.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "soft/tlb.h"
+
+int soft_pages_add(struct soft_vm *svm, const struct memslot *slot)
+{
+	u64 nr = (slot->offset + slot->size) / PAGE_SIZE;
+	size_t had = svm->nr_pages * sizeof(*svm->page), want = nr * sizeof(*svm->page);
+	void *p;
+
+	if (nr <= svm->nr_pages)
+		return 0;
+	/* Untouched pages of this cost nothing: a guest may have more RAM than it uses. */
+	if (svm->page)
+		p = mremap(svm->page, had, want, MREMAP_MAYMOVE);
+	else
+		p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED) {
+		int err = -errno;
+
+		fb_err("soft: state of %llu guest pages: %s", (unsigned long long)nr, strerror(-err));
+		return err;
+	}
+	svm->page = p;
+	svm->nr_pages = nr;
+	return 0;
+}
+
+void soft_pages_destroy(struct soft_vm *svm)
+{
+	if (svm->page)
+		munmap(svm->page, svm->nr_pages * sizeof(*svm->page));
+	svm->page = NULL;
+	svm->nr_pages = 0;
+}
+
+static struct soft_page *page_in(struct soft_vm *svm, const struct memslot *slot, gpa_t gpa, u8 **hva)
+{
+	u64 off = gpa - slot->gpa, pfn = (slot->offset + off) / PAGE_SIZE;
+
+	if (hva)
+		*hva = slot->hva + off;
+	svm->page[pfn].pfn = (u32)pfn;
+	return &svm->page[pfn];
+}
+
+struct soft_page *soft_page_of(struct soft_vm *svm, gpa_t gpa, u8 **hva)
+{
+	const struct memslot *slot = memory_slot(&svm->vm->mem, gpa);
+
+	if (hva)
+		*hva = NULL;
+	return slot ? page_in(svm, slot, gpa, hva) : NULL;
+}
+
+struct soft_page *soft_cpu_page(struct soft_cpu *c, gpa_t gpa, u8 **hva)
+{
+	const struct memslot *slot = c->tlb->slot;
+
+	if (unlikely(!slot || gpa - slot->gpa >= slot->size)) {
+		slot = memory_slot(&c->svm->vm->mem, gpa);
+		if (!slot) {
+			*hva = NULL;
+			return NULL;
+		}
+		c->tlb->slot = slot;
+	}
+	return page_in(c->svm, slot, gpa, hva);
+}
+
+void soft_violation(struct soft_cpu *c, struct soft_page *page, gpa_t gpa)
+{
+	bool refault = page->flags & SPAGE_TOUCHED;
+	u64 delay = vcpu_ept_violation(c->vcpu, gpa, refault);
+
+	soft_trace(c, TRACE_ept, gpa, refault, delay);
+	page->flags |= SPAGE_MAPPED | SPAGE_TOUCHED;
+	soft_spend(c, soft_units_of(c->svm, delay + cost(&c->svm->cost, ept_violation)));
+}
+
+/* Entries of a vCPU's TLB that lead to [gpa, gpa + len). */
+static u32 drop_leading_to(struct soft_cpu *c, gpa_t gpa, u64 len)
+{
+	u32 kind, i, dropped = 0;
+
+	for (kind = 0; kind < NR_TLBS; kind++) {
+		struct tlb_array *a = &c->tlb->a[kind];
+
+		for (i = 0; a->nr_valid && i < (a->set_mask + 1) * a->ways; i++) {
+			if (!a->tag[i] || a->e[i].gpa >= gpa + len || a->e[i].gpa + (1ull << a->shift) <= gpa)
+				continue;
+			tlb_drop(c, a, i);
+			dropped++;
+		}
+	}
+	return dropped;
+}
+
+int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len)
+{
+	struct soft_vm *svm = vm->engine_data;
+	struct soft_cpu *c;
+	int lost = 0;
+	u64 at;
+	u32 i, dropped;
+
+	for (at = ALIGN_DOWN(gpa, PAGE_SIZE); at < gpa + len; at += PAGE_SIZE) {
+		struct soft_page *page = soft_page_of(svm, at, NULL);
+
+		if (!page || !(page->flags & SPAGE_MAPPED))
+			continue;
+		page->flags &= ~SPAGE_MAPPED;
+		lost++;
+	}
+	for (i = 0; lost && i < vm->topo.nr_cpus; i++) {
+		c = vm->vcpu[i] ? soft_cpu(vm->vcpu[i]) : NULL;
+		if (!c)
+			continue;
+		/* Shortcuts without paging have no entry to go with. */
+		if (!(c->cr0 & X86_CR0_PG))
+			soft_drop_shortcuts(c);
+		dropped = drop_leading_to(c, ALIGN_DOWN(gpa, PAGE_SIZE), len + (gpa & (PAGE_SIZE - 1)));
+		if (!dropped)
+			continue;
+		c->stat[STAT_flush_second_level]++;
+		c->stat[STAT_flushed_entries] += dropped;
+		soft_trace(c, TRACE_flush, FLUSH_SECOND_LEVEL, gpa, 0);
+	}
+	return lost;
+}
