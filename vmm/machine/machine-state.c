@@ -15,8 +15,6 @@ _Static_assert(sizeof(struct lapic) == 240, "a new member of struct lapic: trans
 _Static_assert(sizeof(struct pit_counter) == 40, "a new member of struct pit_counter: transfer_pit()");
 _Static_assert(sizeof(struct ioapic) == 216, "a new member of struct ioapic: transfer_devices()");
 _Static_assert(sizeof(struct uart) == 64, "a new member of struct uart: transfer_uart()");
-_Static_assert(sizeof(struct vcpu) - sizeof(struct counters) - sizeof(struct cpuid_table) - sizeof(struct clock) == 104,
-	       "a new member of struct vcpu: transfer_cpu()");
 
 static void transfer_counters(struct saver *s, struct counters *c)
 {
