@@ -87,8 +87,9 @@ struct soft_tlb {
 	u64 live[NR_CTX][SC_WORDS];		/* slots of sct[] with a tag */
 	struct tlb_entry *xowner[2][SOFT_NR_XSC];
 	u64 xlive[2];				/* slots of xsct[] that block.c may have filled */
-	u64 phys_reserved;	/* address bits from MAXPHYADDR to 51; 0 = not known yet */
+	u64 phys_reserved;	/* address bits from MAXPHYADDR to 51 */
 	bool gib_pages;		/* CPUID shows 1 GiB pages */
+	bool cpuid_known;	/* these two are set: the table is complete only once the VM runs */
 	const struct memslot *slot;	/* the last one found */
 };
 
