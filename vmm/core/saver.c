@@ -21,7 +21,7 @@ void saver_init_load(struct saver *s, const char *file, const void *data, size_t
 void saver_destroy(struct saver *s)
 {
 	if (s->out)
-		g_byte_array_free(s->out, TRUE);
+		g_byte_array_unref(s->out);
 	g_free(s->err);
 	memset(s, 0, sizeof(*s));
 }
@@ -226,6 +226,8 @@ void saver_bytes(struct saver *s, void *p, size_t len)
 		return;
 	}
 	from = take(s, len);
+	if (!len)
+		return;
 	if (from)
 		memcpy(p, from, len);
 	else

@@ -37,6 +37,7 @@ struct saver {
 void saver_init_save(struct saver *s);
 /* `data` and `file` stay the caller's and are used until saver_destroy(). */
 void saver_init_load(struct saver *s, const char *file, const void *data, size_t len);
+/* s->out is the caller's with a reference of its own. */
 void saver_destroy(struct saver *s);
 /* Has nothing failed so far? */
 bool saver_ok(const struct saver *s);
