@@ -33,6 +33,14 @@ static inline u64 soft_ea(const struct soft_cpu *c, const struct soft_op *op)
 	return ea;
 }
 
+/* Never NULL, and the compiler may know it. */
+static inline void *soft_host(u64 address)
+{
+	if (!address)
+		__builtin_unreachable();
+	return (void *)(uintptr_t)address;
+}
+
 /* Host pointer to `len` bytes at va that may be read / written, NULL if the slow path has to decide. */
 static inline void *soft_fast_read(struct soft_cpu *c, u64 va, u32 len)
 {
@@ -41,7 +49,7 @@ static inline void *soft_fast_read(struct soft_cpu *c, u64 va, u32 len)
 	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->rtag))
 		return NULL;
 	sc->used = 1;
-	return (void *)(uintptr_t)(va + sc->addend);
+	return soft_host(va + sc->addend);
 }
 
 static inline void *soft_fast_write(struct soft_cpu *c, u64 va, u32 len)
@@ -51,7 +59,7 @@ static inline void *soft_fast_write(struct soft_cpu *c, u64 va, u32 len)
 	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->wtag))
 		return NULL;
 	sc->used = 1;
-	return (void *)(uintptr_t)(va + sc->addend);
+	return soft_host(va + sc->addend);
 }
 
 /*

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The loop of the engine: events, blocks, exceptions. */
+#include <string.h>
+
+#include "soft/block.h"
+
+/* Without a deadline a run still ends now and then. */
+#define RUN_MAX_UNITS	(1ull << 40)
+
+static void soft_set_deadline(struct soft_cpu *c, u64 until)
+{
+	u64 now = c->end - (u64)c->left;
+
+	c->end = until == CLOCK_NEVER ? now + RUN_MAX_UNITS : soft_units_of(c->svm, until);
+	c->left = (s64)(c->end - now);
+}
+
+static void soft_unbreak(struct soft_cpu *c)
+{
+	c->left += (s64)c->broken;
+	c->end += c->broken;
+	c->broken = 0;
+}
+
+/* NMI, then the interrupt that inject() has left here. */
+static int soft_events(struct soft_cpu *c)
+{
+	struct soft_fault event = { 0 };
+
+	if (c->nmi_pending && !c->nmi_masked) {
+		c->nmi_pending = false;
+		c->link = NULL;
+		event.vector = VEC_NMI;
+		return soft_deliver(c, EVENT_NMI, &event, c->rip);
+	}
+	if (c->irq_pending && c->sysflags & X86_EFLAGS_IF) {
+		c->irq_pending = false;
+		c->link = NULL;
+		event.vector = c->irq_vector;
+		return soft_deliver(c, EVENT_INTERRUPT, &event, c->rip);
+	}
+	return SOFT_OK;
+}
+
+/* Execute the block at c->rip and whatever follows it without need of us. */
+static int soft_step(struct soft_cpu *c)
+{
+	bool trap = c->sysflags & X86_EFLAGS_TF, single = trap || c->shadow;
+	struct soft_block *b;
+	int ret;
+
+	b = soft_block_lookup(c, single, &ret);
+	if (unlikely(!b))
+		return ret;
+	if (likely(!single))
+		return b->op[0].fn(c, b->op);
+	c->shadow = false;
+	if (c->left > 0)
+		soft_break(c);		/* one instruction, and no further */
+	ret = b->op[0].fn(c, b->op);
+	/* An instruction that set TF is not trapped, one that cleared it is (SDM 3B 17.3.1.4 [18.3.1.4]). */
+	if (ret == SOFT_OK && trap && !c->shadow) {
+		const struct soft_fault db = { .vector = VEC_DB };
+
+		c->dr[6] |= BIT_ULL(14);
+		c->link = NULL;
+		return soft_deliver(c, EVENT_TRAP, &db, c->rip);
+	}
+	return ret;
+}
+
+enum run_exit soft_run(struct vcpu *vcpu, u64 until)
+{
+	struct soft_cpu *c = soft_cpu(vcpu);
+	int ret;
+
+	c->until = until;
+	soft_unbreak(c);
+	soft_set_deadline(c, until);
+	if (c->left <= 0)
+		return RUN_DEADLINE;
+	c->link = NULL;
+	for (;;) {
+		if (unlikely((c->nmi_pending || c->irq_pending) && !c->shadow)) {
+			ret = soft_events(c);
+			if (ret == SOFT_LEAVE)
+				return c->leave;
+		}
+		if (unlikely(c->want_window) && c->sysflags & X86_EFLAGS_IF && !c->shadow) {
+			c->want_window = false;
+			vcpu_count_exit(vcpu, COUNTER_exits_intr_window);
+			return RUN_INTR_WINDOW;
+		}
+		ret = soft_step(c);
+		if (unlikely(ret == SOFT_FAULT)) {
+			c->link = NULL;
+			c->cur = NULL;
+			ret = soft_deliver(c, EVENT_FAULT, &c->fault, c->rip);
+		}
+		if (unlikely(ret == SOFT_LEAVE)) {
+			c->cur = NULL;
+			soft_unbreak(c);
+			return c->leave;
+		}
+		if (likely(c->left > 0))
+			continue;
+		if (c->broken) {
+			soft_unbreak(c);
+			if (vcpu_turn_needed(vcpu, until)) {
+				vcpu_count_exit(vcpu, COUNTER_exits_kick);
+				return RUN_KICK;
+			}
+			if (c->left > 0)
+				continue;
+		}
+		return RUN_DEADLINE;
+	}
+}
