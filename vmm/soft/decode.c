@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "soft/soft-mem.h"
+#include "soft/ops.h"
 
 static int op_invalid(struct soft_cpu *c, const struct soft_op *op)
 {
@@ -149,6 +149,13 @@ static bool soft_feature_absent(const ZydisDecodedInstruction *insn)
 	}
 	/* INVPCID is shown, and POPCNT and CRC32 are in a set of their own within SSE4. */
 	return insn->meta.isa_ext != ZYDIS_ISA_EXT_INVPCID && insn->mnemonic != ZYDIS_MNEMONIC_POPCNT;
+}
+
+bool soft_decode_integer(struct soft_decode *d, struct soft_op *op)
+{
+	return soft_decode_mov(d, op) || soft_decode_alu(d, op) || soft_decode_flow(d, op) ||
+	       soft_decode_stack(d, op) || soft_decode_shift(d, op) || soft_decode_mul(d, op) ||
+	       soft_decode_bit(d, op) || soft_decode_atomic(d, op) || soft_decode_string(d, op);
 }
 
 static bool soft_decode_known(struct soft_decode *d, struct soft_op *op)

@@ -198,6 +198,16 @@ static bool soft_decode_binary(struct soft_decode *d, struct soft_op *op, u32 wh
 	return true;
 }
 
+bool soft_alu_compare(soft_fn fn, u32 *test, u32 *form, u32 *size)
+{
+	for (*test = 0; *test < 2; ++*test)
+		for (*form = 0; *form < 2; ++*form)
+			for (*size = 0; *size < 4; ++*size)
+				if (binary_fn[7 + *test][*form][*size] == fn)
+					return true;
+	return false;
+}
+
 static bool soft_decode_unary(struct soft_decode *d, struct soft_op *op, u32 which)
 {
 	bool mem = soft_is_mem(d, 0);

@@ -111,10 +111,10 @@ static inline __attribute__((always_inline)) int name##_body(struct soft_cpu *c,
 } while (0)
 
 /*
- * calc makes `new` from `old`, two variables of `type`: memory at op's operand, as one
+ * calc makes `new` from `old`, two variables of `type` that are declared here: memory at op's operand, as one
  * access. Nothing is changed, flags included, if it cannot be written.
  */
-#define MEM_RMW(c, op, type, old, new, calc) do {				\
+#define MEM_RMW(c, op, type, old, new, calc)					\
 	MEM_EA((c), (op), rmw_va)						\
 	type old, new;								\
 	if (slow) {								\
@@ -133,8 +133,7 @@ static inline __attribute__((always_inline)) int name##_body(struct soft_cpu *c,
 		memcpy(&old, rmw_p, sizeof(type));				\
 		calc;								\
 		memcpy(rmw_p, &new, sizeof(type));				\
-	}									\
-} while (0)
+	}
 
 /* --- conditions, by the low four bits of Jcc's opcode (SDM 1 appendix B) --- */
 
@@ -199,6 +198,9 @@ bool soft_decode_atomic(struct soft_decode *d, struct soft_op *op);	/* ops-atomi
 bool soft_decode_stack(struct soft_decode *d, struct soft_op *op);	/* ops-stack.c */
 bool soft_decode_flow(struct soft_decode *d, struct soft_op *op);	/* ops-flow.c */
 bool soft_decode_string(struct soft_decode *d, struct soft_op *op);	/* ops-string.c */
+
+/* Is fn a CMP or TEST of a register with a register (form 0) or an immediate (form 1)? Size as an index. ops-alu.c */
+bool soft_alu_compare(soft_fn fn, u32 *test, u32 *form, u32 *size);
 
 /* log2 of an operand's size in bytes: index into tables by size. */
 static inline u32 soft_size_index(u32 bits)
