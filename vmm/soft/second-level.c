@@ -8,45 +8,7 @@
  * kvm, so each 4 KiB page has its own violation; but a TLB entry keeps the
  * guest's page size, as if the backing were as large.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#include "base/log.h"
 #include "soft/tlb.h"
-
-int soft_pages_add(struct soft_vm *svm, const struct memslot *slot)
-{
-	u64 nr = (slot->offset + slot->size) / PAGE_SIZE;
-	size_t had = svm->nr_pages * sizeof(*svm->page), want = nr * sizeof(*svm->page);
-	void *p;
-
-	if (nr <= svm->nr_pages)
-		return 0;
-	/* Untouched pages of this cost nothing: a guest may have more RAM than it uses. */
-	if (svm->page)
-		p = mremap(svm->page, had, want, MREMAP_MAYMOVE);
-	else
-		p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED) {
-		int err = -errno;
-
-		fb_err("soft: state of %llu guest pages: %s", (unsigned long long)nr, strerror(-err));
-		return err;
-	}
-	svm->page = p;
-	svm->nr_pages = nr;
-	return 0;
-}
-
-void soft_pages_destroy(struct soft_vm *svm)
-{
-	if (svm->page)
-		munmap(svm->page, svm->nr_pages * sizeof(*svm->page));
-	svm->page = NULL;
-	svm->nr_pages = 0;
-}
 
 static struct soft_page *page_in(struct soft_vm *svm, const struct memslot *slot, gpa_t gpa, u8 **hva)
 {

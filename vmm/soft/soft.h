@@ -443,12 +443,7 @@ void soft_load_cr3(struct soft_cpu *c, u64 value);
 void soft_drop_shortcuts(struct soft_cpu *c);
 /* A page gets decoded code: no vCPU may keep a write shortcut to it. */
 void soft_page_is_code(struct soft_vm *svm, struct soft_page *page);
-/*
- * The second level (second-level.c): make svm->page[] cover a new slot (before the first
- * vCPU runs; -errno, reported), free it all; page of a gpa (NULL if not RAM).
- */
-int soft_pages_add(struct soft_vm *svm, const struct memslot *slot);
-void soft_pages_destroy(struct soft_vm *svm);
+/* The second level (second-level.c): page of a gpa, NULL if not RAM; hva may be NULL. */
 struct soft_page *soft_page_of(struct soft_vm *svm, gpa_t gpa, u8 **hva);
 /* engine_ops.gpa_lowered: vm->engine_data is the struct soft_vm. */
 int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len);
