@@ -38,6 +38,7 @@ void soft_update_context(struct soft_cpu *c)
 		c->ctx = CTX_KERNEL;
 	c->sc = c->sct[c->ctx];
 	c->xsc = c->xsct[c->cpl == 3];
+	soft_update_fpu(c);
 }
 
 /* One list for both directions. */
