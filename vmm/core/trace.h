@@ -17,6 +17,18 @@ enum trace_kind {
 	NR_TRACE_KINDS
 };
 
+/* "all" or names joined by commas into a mask. -EINVAL with *err (g_free()) listing the names. */
+int trace_parse_kinds(const char *text, u32 *mask, char **err);
+/* The names of all kinds, NULL-terminated. */
+const char *const *trace_name_list(void);
+/*
+ * Trace the kinds of `mask` into a file, with symbols from a System.map (NULL: none; one that cannot be read is a
+ * warning). Before the first vCPU runs. -errno, reported.
+ */
+int trace_open(struct vm *vm, const char *path, u32 mask, const char *system_map);
+/* Close the file; harmless if none is open. -EIO, reported, if something was not written. */
+int trace_close(struct vm *vm);
+
 static inline bool trace_wanted(const struct vm *vm, enum trace_kind kind)
 {
 	return vm->trace_mask & BIT(kind);

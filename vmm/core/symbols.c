@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "core/symbols.h"
+
+#include <glib.h>
+#include <string.h>
+
+/* Beyond this a symbol is somebody else's: modules, user space. */
+#define SYMBOL_MAX_SIZE	(1 * MIB)
+
+struct symbol {
+	u64 address;
+	const char *name;
+};
+
+struct symbols {
+	GArray *symbol;		/* by address */
+	char *text;		/* the file, cut into lines; names point into it */
+};
+
+static int symbol_compare(const void *a, const void *b)
+{
+	u64 x = ((const struct symbol *)a)->address, y = ((const struct symbol *)b)->address;
+
+	return x < y ? -1 : x > y;
+}
+
+/* "ffffffff81000000 T _text" */
+static bool symbol_parse(char *line, struct symbol *s, bool *text)
+{
+	char *end;
+
+	s->address = g_ascii_strtoull(line, &end, 16);
+	if (end == line || end[0] != ' ' || !end[1] || end[2] != ' ' || !end[3])
+		return false;
+	*text = strchr("tTwW", end[1]) != NULL;
+	s->name = end + 3;
+	return true;
+}
+
+struct symbols *symbols_read(const char *path, char **err)
+{
+	struct symbols *symbols = g_new0(struct symbols, 1);
+	GError *error = NULL;
+	char *line, *next;
+	u32 nr = 0;
+
+	symbols->symbol = g_array_new(FALSE, FALSE, sizeof(struct symbol));
+	if (!g_file_get_contents(path, &symbols->text, NULL, &error)) {
+		*err = g_strdup(error->message);
+		g_error_free(error);
+		symbols_free(symbols);
+		return NULL;
+	}
+	for (line = symbols->text; *line; line = next) {
+		struct symbol s;
+		bool text;
+
+		nr++;
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		if (!symbol_parse(line, &s, &text)) {
+			*err = g_strdup_printf("%s:%u: not a line of a System.map (address, type, name)", path, nr);
+			symbols_free(symbols);
+			return NULL;
+		}
+		if (text)
+			g_array_append_val(symbols->symbol, s);
+	}
+	g_array_sort(symbols->symbol, symbol_compare);
+	return symbols;
+}
+
+void symbols_free(struct symbols *symbols)
+{
+	if (!symbols)
+		return;
+	g_array_unref(symbols->symbol);
+	g_free(symbols->text);
+	g_free(symbols);
+}
+
+const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset)
+{
+	u32 low = 0, high = symbols ? symbols->symbol->len : 0;
+	const struct symbol *s;
+
+	/* The last symbol at or before the address. */
+	while (low < high) {
+		u32 mid = low + (high - low) / 2;
+
+		if (g_array_index(symbols->symbol, struct symbol, mid).address <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low)
+		return NULL;
+	s = &g_array_index(symbols->symbol, struct symbol, low - 1);
+	*offset = address - s->address;
+	return *offset < SYMBOL_MAX_SIZE ? s->name : NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A kernel's symbols by address, from a System.map. Constant once read; any thread
+ * may look up.
+ */
+#ifndef CORE_SYMBOLS_H
+#define CORE_SYMBOLS_H
+
+#include "base/types.h"
+
+struct symbols;
+
+/* Read a System.map. NULL with *err (g_free()) naming file, line and what is wrong; text symbols (t, T, w, W) are kept. */
+struct symbols *symbols_read(const char *path, char **err);
+/* symbols may be NULL. */
+void symbols_free(struct symbols *symbols);
+/* Name of the function that holds `address` and the offset in it; NULL if none does. symbols may be NULL. */
+const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset);
+
+#endif
