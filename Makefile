@@ -57,7 +57,7 @@ SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart
 SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units console dump json-text placement record record-vm refault \
-	report run-threads sample session vcpu vm
+	report run-threads sample session snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare cpio direct front initramfs job \
 	nested records result-json result-read show show-table stats summary
 
@@ -79,7 +79,7 @@ UNIT_core := clock clock-state counters cpuid dist inject memory memory-file sav
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart
 UNIT_kvm :=
 UNIT_soft := mmu tlb
-UNIT_top := cost-file json-text lockstep report scenario
+UNIT_top := cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare records summary
 
 # --- tests that are not C: executables that speak TAP ---
