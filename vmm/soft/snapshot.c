@@ -26,7 +26,7 @@ static const struct soft_field soft_fields[] = {
 	FIELD(star), FIELD(lstar), FIELD(cstar), FIELD(sfmask), FIELD(kernel_gs_base), FIELD(tsc_aux), FIELD(pat),
 	FIELD(sysenter_cs), FIELD(sysenter_esp), FIELD(sysenter_eip), FIELD(dr),
 	FIELD(tsc_offset), FIELD(tsc_adjust), FIELD(misc_enable), FIELD(spec_ctrl), FIELD(mtrr_def_type),
-	FIELD(mtrr_fix), FIELD(mtrr_var), FIELD(mcg_status), FIELD(kvmclock), FIELD(wall_clock), FIELD(monitor),
+	FIELD(mtrr_fix), FIELD(mtrr_var), FIELD(mcg_status), FIELD(kvmclock), FIELD(wall_clock), FIELD(monitor), FIELD(apic_off),
 	FIELD(fx), FIELD(nmi_pending), FIELD(nmi_masked), FIELD(irq_pending), FIELD(irq_vector), FIELD(rng),
 	FIELD(stat),
 };

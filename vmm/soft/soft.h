@@ -220,6 +220,7 @@ struct soft_cpu {
 	u64 tsc_adjust, misc_enable, spec_ctrl, mtrr_def_type, mtrr_fix[11], mtrr_var[16], mcg_status;
 	u64 kvmclock, wall_clock;	/* MSRs 4b564d01 and ..00 */
 	u64 monitor;		/* address armed by MONITOR */
+	bool apic_off;		/* the local APIC is disabled in IA32_APIC_BASE: CPUID says so */
 	/* x87, MXCSR and XMM as FXSAVE lays them out: XMMn at fx + 160 + 16 * n, MXCSR at fx + 24 */
 	u8 fx[512] __attribute__((aligned(64)));
 	u32 mxcsr_run, mxcsr_host;	/* scratch of ops-sse-fp.c: MXCSR while the host computes for the guest, and its own */
