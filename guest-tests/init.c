@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/signalfd.h>
@@ -44,6 +45,8 @@
 #define REPORT_FD	20
 #define DEBUGFS		"/sys/kernel/debug"
 #define FAULTBED	DEBUGFS "/faultbed"
+/* <linux/random.h>, which not every C library's headers come with. */
+#define RNDRESEEDCRNG	_IO('R', 0x07)
 /* How long the host may stay silent before the console says what init waits for. */
 #define HINT_MS		20000
 
@@ -367,6 +370,22 @@ static int watch_command(struct init *in, pid_t pid)
 	}
 }
 
+/*
+ * The kernel's random numbers come of what RDRAND gave in the boot. A repeat's seed
+ * reaches RDRAND only now (engine soft), so let the kernel draw again: address space
+ * layouts differ from seed to seed, also where all start from one booted guest.
+ */
+static void reseed_kernel(void)
+{
+	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	/* Refused while the kernel has not gathered enough yet: then it draws later anyway. */
+	ioctl(fd, RNDRESEEDCRNG);
+	close(fd);
+}
+
 static void send_counter(void *ctx, const char *source, const char *name, u64 delta)
 {
 	tell(ctx, "counter %s %s %llu", source, name, (unsigned long long)delta);
@@ -392,6 +411,7 @@ static int run_command(struct init *in, const char *command)
 	in->marked = false;
 	in->bad_lines = 0;
 	fflush(stdout);
+	reseed_kernel();
 
 	procstat_take(&in->roi.before);
 	roi_mark(&in->roi, ROI_MARK_COMMAND_BEGIN);
