@@ -4,7 +4,6 @@
 #include "soft/block.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -20,7 +19,6 @@
 struct soft_blocks {
 	u8 *arena;
 	size_t used;
-	size_t first;			/* the chain of all blocks starts behind the codes; see block_each() */
 	GPtrArray *blocks;		/* every block of the arena */
 	GPtrArray *codes;		/* every struct soft_code, allocated one by one */
 	u32 dead_visits;
@@ -29,10 +27,7 @@ struct soft_blocks {
 
 /* A vCPU's own block for an instruction that crosses a page: it depends on two translations. */
 struct soft_exec {
-	struct {
-		struct soft_block block;
-		struct soft_op op[2];
-	} cross;
+	struct soft_block *cross;	/* in the same allocation, behind this */
 	struct soft_code code;
 	u8 bytes[INSN_MAX + 1];
 	u32 off, nr_bytes;
@@ -277,6 +272,15 @@ static struct soft_block *soft_block_make(struct soft_cpu *c, struct soft_code *
 	return b;
 }
 
+static struct soft_exec *soft_exec_new(void)
+{
+	size_t head = ALIGN_UP(sizeof(struct soft_exec), 64);
+	struct soft_exec *e = g_malloc0(head + sizeof(struct soft_block) + 2 * sizeof(struct soft_op));
+
+	e->cross = (struct soft_block *)((u8 *)e + head);
+	return e;
+}
+
 /* The instruction at va crosses into the next page: fetch its bytes by both translations, and use a block of our own. */
 static struct soft_block *soft_block_cross(struct soft_cpu *c, u64 va, const u8 *page, u32 off, u8 key)
 {
@@ -292,26 +296,25 @@ static struct soft_block *soft_block_cross(struct soft_cpu *c, u64 va, const u8 
 	if (x.hva)
 		memcpy(bytes + first, x.hva, INSN_MAX - first);
 	if (!e)
-		e = c->exec = g_new0(struct soft_exec, 1);
+		e = c->exec = soft_exec_new();
 	if (e->valid && e->off == off && e->key == key && memcmp(bytes, e->bytes, e->nr_bytes) == 0)
-		return &e->cross.block;
+		return e->cross;
 	memcpy(e->bytes, bytes, INSN_MAX);
-	memset(&e->cross, 0, sizeof(e->cross));
-	soft_op_init(&e->cross.op[0], off, 0, 0);
+	soft_op_init(&e->cross->op[0], off, 0, 0);
 	if (!soft_decode_insn(&((struct soft_blocks *)c->svm->blocks)->decoder[key & 3], key & 3, bytes, INSN_MAX,
-			      &e->cross.op[0], &in))
-		soft_decode_invalid(&e->cross.op[0]);
-	nr = e->cross.op[0].len;
-	soft_op_init(&e->cross.op[1], off, 1, in.accesses);
-	e->cross.op[1].fn = op_fall;
-	e->cross.op[1].imm = off + nr;
+			      &e->cross->op[0], &in))
+		soft_decode_invalid(&e->cross->op[0]);
+	nr = e->cross->op[0].len;
+	soft_op_init(&e->cross->op[1], off, 1, in.accesses);
+	e->cross->op[1].fn = op_fall;
+	e->cross->op[1].imm = off + nr;
 	e->off = off;
 	e->key = key;
 	e->nr_bytes = nr;
 	e->valid = true;
-	e->cross.block.nr = 1;
-	e->cross.block.code = &e->code;		/* no page's: nothing is ever linked to it */
-	return &e->cross.block;
+	e->cross->nr = 1;
+	e->cross->code = &e->code;		/* no page's: nothing is ever linked to it */
+	return e->cross;
 }
 
 struct soft_block *soft_block_lookup(struct soft_cpu *c, bool single, int *ret)
