@@ -145,9 +145,50 @@ static void check_inject(const struct scenario *s, const struct scenario *whole,
 				 "vm.apic = kernel: [inject] needs the VMM's own local APIC; use xapic or auto");
 }
 
+/* What the engine that is asked for by name cannot do; vm.c says it again of one that was chosen. */
+static void check_engine(const struct scenario *s, struct scenario_problems *problems)
+{
+	if (s->engine == ENGINE_SOFT) {
+		if (s->cost_model && !strcmp(s->cost_model, "none"))
+			scenario_problem(problems, origin_or_file(s, "cost_model"),
+					 "vm.cost_model = none: the soft engine's time is what a cost model says; auto is simple");
+		if (s->apic == SCENARIO_APIC_KERNEL)
+			scenario_problem(problems, origin_or_file(s, "apic"),
+					 "vm.apic = kernel: KVM's local APIC; the soft engine has xapic and x2apic");
+		if (s->cpu_model && !strcmp(s->cpu_model, "host"))
+			scenario_problem(problems, origin_or_file(s, "cpu_model"),
+					 "vm.cpu_model = host: the soft engine is the same on every host; use faultbed-v1");
+		if (s->pin && strcmp(s->pin, "none") && strcmp(s->pin, "auto"))
+			scenario_problem(problems, origin_or_file(s, "pin"),
+					 "vm.pin: the soft engine runs all vCPUs on one host thread");
+	} else if (s->engine == ENGINE_KVM || s->engine == ENGINE_NESTED) {
+		if (s->cost_model && strcmp(s->cost_model, "none"))
+			scenario_problem(problems, origin_or_file(s, "cost_model"),
+					 "vm.cost_model: a cost model is for the soft engine; with %s the time is the host's",
+					 s->engine == ENGINE_KVM ? "kvm" : "nested");
+		if (s->apic == SCENARIO_APIC_X2APIC)
+			scenario_problem(problems, origin_or_file(s, "apic"),
+					 "vm.apic = x2apic: KVM does not hand x2APIC to user space; use xapic (ids to 254) or kernel, or engine = soft");
+	}
+}
+
+/* One engine runs all cells of a run, since what is printed beside them is said once. */
+static void check_vary(const struct scenario *whole, struct scenario_problems *problems)
+{
+	for (u32 i = 0; i < whole->vary_key->len; i++) {
+		g_autoptr(GPtrArray) names = scenario_split(whole->vary_key->pdata[i], "+");
+
+		if (g_ptr_array_find_with_equal_func(names, "vm.engine", g_str_equal, NULL))
+			scenario_problem(problems, whole->path,
+					 "vary: vm.engine cannot be varied; run once with each --engine and use faultbed compare --anyway");
+	}
+}
+
 void scenario_check(const struct scenario *s, const struct scenario *whole,
 		    struct scenario_problems *problems)
 {
+	check_vary(whole, problems);
+	check_engine(s, problems);
 	check_topology(s, problems);
 	check_pin(s, problems);
 	check_inject(s, whole, problems);

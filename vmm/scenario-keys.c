@@ -198,11 +198,25 @@ static int set_cpu_model(struct scenario *s, const char *value, char **err)
 
 static int set_cost_model(struct scenario *s, const char *value, char **err)
 {
-	if (!strcmp(value, "none"))
+	g_free(s->cost_model);
+	s->cost_model = NULL;
+	if (!strcmp(value, "auto"))
 		return 0;
-	return scenario_fail(
-		err,
-		"cost models belong to the soft engine, which is not in this version; leave the key out");
+	/* A path is relative to the scenario, as kernels are; a name means one of the project's own. */
+	if (strchr(value, '/')) {
+		g_autofree char *dir = g_path_get_dirname(s->path);
+
+		s->cost_model = g_path_is_absolute(value) ? g_strdup(value) :
+							    g_build_filename(dir, value, NULL);
+		return 0;
+	}
+	if (g_str_has_suffix(value, ".ini"))
+		return scenario_fail(
+			err,
+			"\"%s\" is neither a name, like simple, nor a path: a file beside the scenario is ./%s",
+			value, value);
+	s->cost_model = g_strdup(value);
+	return 0;
 }
 
 static int set_pin(struct scenario *s, const char *value, char **err)
@@ -366,6 +380,15 @@ static int set_boot_timeout(struct scenario *s, const char *value, char **err)
 	return set_time(&s->boot_timeout_ns, value, NSEC_PER_MSEC, 7 * DAY, err);
 }
 
+static int set_host_timeout(struct scenario *s, const char *value, char **err)
+{
+	if (!strcmp(value, "auto")) {
+		s->host_timeout_ns = 0;
+		return 0;
+	}
+	return set_time(&s->host_timeout_ns, value, NSEC_PER_MSEC, 70 * DAY, err);
+}
+
 static int set_repeat(struct scenario *s, const char *value, char **err)
 {
 	u64 n;
@@ -392,7 +415,7 @@ const struct scenario_keydesc scenario_keydesc[] = {
 	{ "vm", "distance", "10,21", false, set_distance },
 	{ "vm", "apic", "auto", false, set_apic },
 	{ "vm", "cpu_model", "faultbed-v1", false, set_cpu_model },
-	{ "vm", "cost_model", "none", false, set_cost_model },
+	{ "vm", "cost_model", "auto", false, set_cost_model },
 	{ "vm", "pin", "none", false, set_pin },
 	{ "guest", "kernel", "default", false, set_kernel },
 	{ "guest", "initrd", "default", false, set_initrd },
@@ -406,6 +429,7 @@ const struct scenario_keydesc scenario_keydesc[] = {
 	{ "run", "seed", "1", false, set_seed },
 	{ "run", "timeout", "300s", false, set_timeout },
 	{ "run", "boot_timeout", "timeout", false, set_boot_timeout },
+	{ "run", "host_timeout", "auto", false, set_host_timeout },
 };
 const u32 scenario_nr_keydesc = ARRAY_SIZE(scenario_keydesc);
 

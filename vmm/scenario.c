@@ -13,6 +13,12 @@
 /* An axis of [vary] may switch several keys together: "a.x + b.y = 1 + 2, 3 + 4". */
 #define JOIN	"+"
 
+/*
+ * A guest that spins for ever may never come to its own time limit where virtual time is
+ * slower than the host's; unless the scenario says otherwise this many times the limit is enough.
+ */
+#define HOST_TIMEOUT_FACTOR	10
+
 struct scenario_key *scenario_key_find(GPtrArray *keys, const char *section, const char *key)
 {
 	for (u32 i = 0; i < keys->len; i++) {
@@ -381,6 +387,20 @@ char **scenario_cell(const struct scenario *s, u32 i)
 
 /* Cells and the public face ------------------------------------------------ */
 
+u64 scenario_host_limit(const struct scenario *s, bool virtual_time)
+{
+	if (s->host_timeout_ns)
+		return s->host_timeout_ns;
+	return virtual_time ? HOST_TIMEOUT_FACTOR * s->timeout_ns : 0;
+}
+
+/* apic = auto takes an x2APIC where one is needed, if the engine has it; what `auto` will choose is not known here. */
+static bool may_x2apic(const struct scenario *s)
+{
+	return s->apic == SCENARIO_APIC_X2APIC ||
+	       (s->apic == SCENARIO_APIC_AUTO && (s->engine == ENGINE_SOFT || s->engine == ENGINE_AUTO));
+}
+
 void scenario_topology(const struct scenario *s, struct topology_params *params)
 {
 	*params = (struct topology_params){
@@ -388,7 +408,7 @@ void scenario_topology(const struct scenario *s, struct topology_params *params)
 		.cores = s->cores,
 		.threads = s->threads,
 		.order = s->cpu_order,
-		.x2apic = s->apic == SCENARIO_APIC_X2APIC,
+		.x2apic = may_x2apic(s),
 		.nodes = s->nodes,
 		.memory = s->memory,
 		.node_memory = s->node_memory,

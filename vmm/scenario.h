@@ -39,7 +39,7 @@ struct scenario {
 	u32 nr_distance;
 	enum scenario_apic apic;
 	char *cpu_model;		/* "faultbed-v1" (default) or "host" */
-	char *cost_model;		/* name or NULL */
+	char *cost_model;		/* a name; a file's path if it has a slash; "none"; NULL = auto */
 	char *pin;			/* vm.pin = none (default) | auto | a CPU list, one for each vCPU, "0,2,4-7" */
 	/* [guest] */
 	char *kernel, *initrd;		/* paths relative to the scenario's folder; NULL = the project's own build */
@@ -53,6 +53,7 @@ struct scenario {
 	u32 repeat;			/* default 1 */
 	u64 seed;			/* default 1 */
 	u64 timeout_ns;			/* run.timeout: of the whole VM, boot included; default 300 s */
+	u64 host_timeout_ns;		/* run.host_timeout: of the host's time, whatever the guest's is; 0 = auto */
 	u64 boot_timeout_ns;		/* run.boot_timeout: until init is ready; default = timeout */
 	/* [inject]: keys kept as text; inject_add() reads them */
 	GPtrArray *inject_key, *inject_value;
@@ -83,6 +84,11 @@ u32 scenario_cells(const struct scenario *s);
 char **scenario_cell(const struct scenario *s, u32 i);
 /* Where a key of the effective scenario came from ("FILE:12"), or "default". */
 const char *scenario_origin(const struct scenario *s, const char *section, const char *key);
+/*
+ * How much of the host's time a cell may take in all, ns; 0 = run.timeout is enough, since it
+ * is of the host's time itself.
+ */
+u64 scenario_host_limit(const struct scenario *s, bool virtual_time);
 /* topology parameters for topology_init(). */
 void scenario_topology(const struct scenario *s, struct topology_params *params);
 /* The effective scenario, every key with its value (defaults too), in a fixed order, as "section.key" / value pairs. */

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Scenarios that are wrong: exit status 2, and one message for each mistake, with
-# file, line and what would be right. No guest is started, so this needs no KVM. The
-# base scenario asks for the soft engine, which this version refuses with 3
+# file, line and what would be right. No guest is started, so this needs no engine. The
+# base scenario asks for the libvirt engine, which this version refuses with 3
 # after the file was found good: that tells a good file from a bad one.
 
 . "$(dirname "$0")/../tap.sh"
@@ -17,7 +17,7 @@ base()
 	cat >s.ini <<-'EOT'
 	# Is bad input refused?
 	[vm]
-	engine = soft
+	engine = libvirt
 	topology = 2x2x1
 	memory = 512MiB
 	[run]
@@ -118,7 +118,7 @@ printf '# q\n[vm]\nthis is no line of a scenario\n' >s.ini
 run s.ini
 tap_is "bad: a line without =" "$RC" 2
 tap_like "bad: a line without =: said where" "$ERR" 's\.ini:3: '
-printf '# q\nengine = soft\n' >s.ini
+printf '# q\nengine = libvirt\n' >s.ini
 run s.ini
 tap_is "bad: a key before any section" "$RC" 2
 : >s.ini

@@ -10,7 +10,7 @@ fb=$BUILD/faultbed
 
 # A sound scenario gets as far as the engine, which is refused (status 3); an unsound one ends with 2.
 for f in scenarios/*.ini; do
-	tap_run "$fb" run "$f" --set vm.engine=soft
+	tap_run "$fb" run "$f" --set vm.engine=libvirt
 	[ "$RC" = 3 ] || tap_diag "$ERR"
 	tap_is "$f is sound" "$RC" 3
 	tap_like "$f says what answer it expects" "$(sed -n '/^\[/q;p' "$f")" '^# Expected'

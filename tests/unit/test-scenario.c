@@ -140,6 +140,27 @@ static void test_values(struct fixture *f, const void *unused)
 	g_assert_cmpstr(scenario_origin(s, "vm", "topology"), ==, origin);
 }
 
+/* What the soft engine takes, and where a cost model comes from. */
+static void test_soft(struct fixture *f, const void *unused)
+{
+	g_autofree char *beside = NULL;
+
+	load(f, "[vm]\nengine = soft\ntopology = 1x300x1\ncost_model = ./a.ini\n" RUN "timeout = 7s\n");
+	g_assert_nonnull(f->s);
+	beside = g_build_filename(f->dir, "./a.ini", NULL);
+	g_assert_cmpstr(f->s->cost_model, ==, beside);
+	g_assert_cmpuint(scenario_host_limit(f->s, true), ==, 70 * NSEC_PER_SEC);
+	g_assert_cmpuint(scenario_host_limit(f->s, false), ==, 0);
+	load(f, "[vm]\ncost_model = simple\n" RUN "host_timeout = 3s\n");
+	g_assert_nonnull(f->s);
+	g_assert_cmpstr(f->s->cost_model, ==, "simple");
+	g_assert_cmpuint(scenario_host_limit(f->s, true), ==, 3 * NSEC_PER_SEC);
+	g_assert_cmpuint(scenario_host_limit(f->s, false), ==, 3 * NSEC_PER_SEC);
+	load(f, "[vm]\ncost_model = auto\n" RUN);
+	g_assert_nonnull(f->s);
+	g_assert_null(f->s->cost_model);
+}
+
 static void test_mistakes(struct fixture *f, const void *unused)
 {
 	static const struct {
@@ -182,7 +203,9 @@ static void test_mistakes(struct fixture *f, const void *unused)
 		  "x.ini:4: run.boot_timeout is longer" },
 		{ "[vm]\ntopology = 0x1x1\n" RUN, "x.ini:2: vm.topology:" },
 		{ "[vm]\ntopology = 2x10\n" RUN, "x.ini:2: vm.topology:" },
-		{ "[vm]\ntopology = 1x300x1\n" RUN, "x.ini:2: vm.topology:" },
+		/* Without a name for the engine it may be soft, which has the x2APIC that this takes. */
+		{ "[vm]\nengine = kvm\ntopology = 1x300x1\n" RUN, "x.ini:3: vm.topology:" },
+		{ "[vm]\napic = xapic\ntopology = 1x300x1\n" RUN, "x.ini:3: vm.topology:" },
 		{ "[vm]\nmemory = 32MiB\n" RUN, "x.ini:2: vm.memory:" },
 		{ "[vm]\ndistance = 10,21,21\n" RUN, "x.ini:2: vm.distance:" },
 		{ "[vm]\nnodes = 3\n" RUN, "x.ini:2: vm.nodes:" },
@@ -190,7 +213,15 @@ static void test_mistakes(struct fixture *f, const void *unused)
 		  "x.ini:2: vm.node_memory: 1 sizes for 2 nodes" },
 		{ "[vm]\npin = 0,1\n" RUN, "x.ini:2: vm.pin: 2 host CPUs for 40 vCPUs" },
 		{ "[vm]\npin = x\n" RUN, "neither none, auto nor a list" },
-		{ "[vm]\ncost_model = ivb-ep\n" RUN, "not in this version" },
+		{ "[vm]\ncost_model = simple.ini\n" RUN, "is ./simple.ini" },
+		{ "[vm]\nengine = soft\ncost_model = none\n" RUN, ".ini:3: vm.cost_model = none" },
+		{ "[vm]\nengine = kvm\ncost_model = simple\n" RUN, ".ini:3: vm.cost_model: a cost model is for the soft engine" },
+		{ "[vm]\nengine = soft\napic = kernel\n" RUN, ".ini:3: vm.apic = kernel" },
+		{ "[vm]\nengine = nested\napic = x2apic\n" RUN, ".ini:3: vm.apic = x2apic" },
+		{ "[vm]\nengine = soft\ncpu_model = host\n" RUN, ".ini:3: vm.cpu_model = host" },
+		{ "[vm]\nengine = soft\ntopology = 1x2x1\npin = 0,1\n" RUN, ".ini:4: vm.pin" },
+		{ RUN "[vary]\nvm.engine = kvm, soft\n", "vm.engine cannot be varied" },
+		{ RUN "host_timeout = 5\n", "has no unit" },
 		{ "[guest]\ndisk = x\n" RUN, "x.ini:2: guest.disk: not in this version" },
 		{ "[guest]\nknob.X = 1\n" RUN, "small letters" },
 		{ "[guest]\nknob.x = 1 2\n" RUN, "one word" },
@@ -330,9 +361,9 @@ static void test_effective(struct fixture *f, const void *unused)
 
 	g_assert_cmpstr(e->pdata[0], ==, "vm.engine");
 	g_assert_cmpstr(e->pdata[1], ==, "auto");
-	g_assert_cmpuint(e->len, ==, 23 * 2 + G_N_ELEMENTS(tail));
+	g_assert_cmpuint(e->len, ==, 24 * 2 + G_N_ELEMENTS(tail));
 	for (u32 i = 0; i < G_N_ELEMENTS(tail); i++)
-		g_assert_cmpstr(e->pdata[23 * 2 + i], ==, tail[i]);
+		g_assert_cmpstr(e->pdata[24 * 2 + i], ==, tail[i]);
 	for (u32 i = 0; i < e->len; i++)
 		g_assert_nonnull(e->pdata[i]);
 }
@@ -481,6 +512,7 @@ int main(int argc, char **argv)
 				   test_##name, fixture_clear)
 	ADD(defaults);
 	ADD(values);
+	ADD(soft);
 	ADD(mistakes);
 	ADD(all_reported);
 	ADD(cells);
