@@ -21,7 +21,7 @@
 
 struct options {
 	char **set;
-	char *cell, *kernel, *initrd, *output, *engine;
+	char *cell, *kernel, *initrd, *cost_model, *output, *engine;
 	char **trust;
 	gboolean quiet, verbose;
 	int console_fd;
@@ -35,12 +35,17 @@ static enum status cmd_probe(const struct options *opt)
 	char why[256];
 
 	if (!engine) {
-		fb_err("engine %s: this VMM has kvm", opt->engine);
+		fb_err("engine %s: this VMM has kvm and soft", opt->engine);
 		return STATUS_BAD_INPUT;
 	}
 	if (engine->probe(&caps, why, sizeof(why))) {
 		printf("%s: no: %s\n", engine->name, why);
 		return STATUS_HOST;
+	}
+	if (caps.virtual_time) {
+		printf("%s: yes: %s CPUs, up to %u vCPUs, virtual time\n", engine->name,
+		       caps.vendor == VENDOR_AMD ? "AMD" : "Intel", caps.max_vcpus);
+		return STATUS_DONE;
 	}
 	printf("%s: yes: %s CPUs, up to %u vCPUs, TSC %.0f MHz\n", engine->name,
 	       caps.vendor == VENDOR_AMD ? "AMD" : "Intel", caps.max_vcpus, (double)caps.tsc_hz / 1e6);
@@ -72,13 +77,14 @@ static enum status run_cell(const struct scenario *s, const struct options *opt,
 	struct vm_setup setup = {
 		.kernel = opt->kernel ? opt->kernel : s->kernel,
 		.initrd = opt->initrd ? opt->initrd : s->initrd,
+		.cost_model = opt->cost_model,
 	};
 	struct vm *vm = NULL;
 	enum status status;
 	char **t;
 
 	if (!engine) {
-		fb_err("engine = %s: this VMM has kvm", opt->engine);
+		fb_err("engine = %s: this VMM has kvm and soft", opt->engine);
 		return STATUS_HOST;
 	}
 	if (!setup.kernel) {
@@ -133,8 +139,9 @@ int main(int argc, char **argv)
 		{ "cell", 0, 0, G_OPTION_ARG_STRING, &opt.cell, "name of the cell in the records", "NAME" },
 		{ "kernel", 0, 0, G_OPTION_ARG_FILENAME, &opt.kernel, "kernel image, instead of guest.kernel", "FILE" },
 		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "initramfs, instead of guest.initrd", "FILE" },
+		{ "cost-model", 0, 0, G_OPTION_ARG_FILENAME, &opt.cost_model, "engine soft: what vm.cost_model means", "FILE" },
 		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "append records to FILE, one JSON object a line", "FILE" },
-		{ "engine", 0, 0, G_OPTION_ARG_STRING, &opt.engine, "kvm", "NAME" },
+		{ "engine", 0, 0, G_OPTION_ARG_STRING, &opt.engine, "kvm (the default) or soft", "NAME" },
 		{ "trust", 0, 0, G_OPTION_ARG_STRING_ARRAY, &opt.trust, "a remark that belongs beside every rate", "TEXT" },
 		{ "console-fd", 0, 0, G_OPTION_ARG_INT, &opt.console_fd, "where the guest's console goes, -1 = nowhere", "FD" },
 		{ "quiet", 'q', 0, G_OPTION_ARG_NONE, &opt.quiet, "no progress lines", NULL },
@@ -163,6 +170,7 @@ int main(int argc, char **argv)
 	g_free(opt.cell);
 	g_free(opt.kernel);
 	g_free(opt.initrd);
+	g_free(opt.cost_model);
 	g_free(opt.output);
 	g_free(opt.engine);
 	return (int)status;

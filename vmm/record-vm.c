@@ -64,14 +64,27 @@ static u64 self_status_kb(const char *name)
 	return kb;
 }
 
-/* Resident beyond guest RAM: all that is not shared memory, since RAM is a memfd and nothing else of ours is. */
-static JsonObject *memory_object(const struct vm *vm)
+/*
+ * What is of this run on this host only. All else of a record is the same again on virtual time.
+ * Resident beyond guest RAM: all that is not shared memory, since RAM is a memfd and nothing else of ours is.
+ */
+static JsonObject *provenance_object(struct vm *vm)
 {
 	JsonObject *o = json_object_new();
 
-	json_object_set_int_member(o, "ram", (gint64)vm->mem.size);
 	json_object_set_int_member(o, "resident_beyond_ram",
 				   (gint64)((self_status_kb("RssAnon:") + self_status_kb("RssFile:")) * KIB));
+	json_object_set_object_member(o, "host", lines_object(vm->engine->describe(vm)));
+	return o;
+}
+
+static JsonObject *cost_object(const struct vm *vm)
+{
+	JsonObject *o = json_object_new();
+
+	json_object_set_string_member(o, "name", vm->cost.name);
+	json_object_set_string_member(o, "sha256", vm->cost.digest);
+	json_object_set_boolean_member(o, "memory_model", FALSE);
 	return o;
 }
 
@@ -105,13 +118,15 @@ JsonObject *record_vm(struct vm *vm, const struct scenario *s, const struct vm_s
 	json_object_set_string_member(r, "features_missing", setup->missing);
 	json_object_set_string_member(r, "apic", apic_name[vm->apic]);
 	json_object_set_string_member(r, "time", setup->caps.virtual_time ? "virtual" : "host");
+	if (setup->caps.virtual_time)
+		json_object_set_object_member(r, "cost_model", cost_object(vm));
 	a = json_array_new();
 	for (i = 0; i < setup->trust->len; i++)
 		json_array_add_string_element(a, setup->trust->pdata[i]);
 	json_object_set_array_member(r, "trust", a);
 	if (setup->ipi_floor_ns)
 		json_object_set_int_member(r, "ipi_floor_ns", (gint64)setup->ipi_floor_ns);
-	json_object_set_object_member(r, "host", lines_object(vm->engine->describe(vm)));
-	json_object_set_object_member(r, "memory", memory_object(vm));
+	json_object_set_int_member(r, "ram", (gint64)vm->mem.size);
+	json_object_set_object_member(r, "provenance", provenance_object(vm));
 	return r;
 }

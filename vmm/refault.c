@@ -51,17 +51,17 @@ static void refault_tick(void *ctx, u64 arg, u64 due, u64 now)
 	clock_schedule(&r->vm->service, &r->tick, now + REFAULT_TICK_NS);
 }
 
-void refault_init(struct refault *r, struct vm *vm, u64 seed)
+void refault_init(struct refault *r, struct vm *vm)
 {
 	r->vm = vm;
-	rng_seed(&r->rng, seed, REFAULT_STREAM);
 	clock_event_init(&r->tick, refault_tick, r, 0);
 }
 
-void refault_start(struct refault *r, u64 now)
+void refault_start(struct refault *r, u64 now, u64 seed)
 {
 	if (!r->vm->inject.ept_refault_per_s)
 		return;
+	rng_seed(&r->rng, seed, REFAULT_STREAM);
 	r->last = now;
 	r->owed = 0;
 	clock_schedule(&r->vm->service, &r->tick, now + REFAULT_TICK_NS);

@@ -18,8 +18,8 @@ struct refault {
 	u64 owed;		/* page-nanoseconds not yet dropped: rate * time, less what was done */
 };
 
-void refault_init(struct refault *r, struct vm *vm, u64 seed);
-/* Start and stop with injection. */
-void refault_start(struct refault *r, u64 now);
+void refault_init(struct refault *r, struct vm *vm);
+/* A command begins, and its stream of random pages with it; ends by itself with injection. */
+void refault_start(struct refault *r, u64 now, u64 seed);
 
 #endif

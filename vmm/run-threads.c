@@ -202,7 +202,7 @@ static void *vcpu_thread(void *arg)
 	}
 	for (;;) {
 		parking_seen(&vt->parking);
-		next = vcpu_turn(vcpu, &until);
+		next = vcpu_turn(vcpu, CLOCK_NEVER, &until);
 		if (next == VCPU_NEXT_STOP)
 			return NULL;
 		if (next == VCPU_NEXT_TURN)

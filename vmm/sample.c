@@ -25,7 +25,7 @@ static void begin_hists(struct vm *vm)
 	}
 }
 
-void sample_take(struct vm *vm, struct sample *s, bool begin)
+void sample_take(struct vm *vm, struct sample *s, u64 now, bool begin)
 {
 	u32 nodes = vm->topo.nr_nodes, cpu, i;
 
@@ -37,7 +37,7 @@ void sample_take(struct vm *vm, struct sample *s, bool begin)
 	g_array_set_clear_func(s->stats, stat_clear);
 	/* The guest's own counters first: they are nearest to what the mark means. */
 	channel_read(&vm->machine->channel, &s->channel);
-	s->now = vm->engine->now(vm, NULL);
+	s->now = now;
 	for (i = 0; i < NR_COUNTERS; i++) {
 		s->vm_counter[i] = counter_read(&vm->counters, i);
 		for (cpu = 0; cpu < s->nr_cpus; cpu++)

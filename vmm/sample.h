@@ -22,8 +22,8 @@ struct sample {
 	GArray *stats;			/* struct engine_stat */
 };
 
-/* `begin`: a region begins here, and the extremes of histograms with it. */
-void sample_take(struct vm *vm, struct sample *s, bool begin);
+/* `now`: of the vCPU that set the mark. `begin`: a region begins here, and the extremes of histograms with it. */
+void sample_take(struct vm *vm, struct sample *s, u64 now, bool begin);
 void sample_free(struct sample *s);
 
 #endif

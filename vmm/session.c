@@ -18,6 +18,7 @@
 #include "record-vm.h"
 #include "refault.h"
 #include "report.h"
+#include "run-lockstep.h"
 #include "run-threads.h"
 
 #define LAST_WORDS_LINES	20
@@ -27,6 +28,8 @@
 #define FLUSH_PERIOD_NS		(20 * NSEC_PER_MSEC)
 /* How often a person hears that it goes on. */
 #define BEAT_PERIOD_NS		(15 * NSEC_PER_SEC)
+/* A stream number that nothing else uses: how far vCPUs are out of step at a command's start. */
+#define SKEW_STREAM		0x736b6577ull
 /* After a panic's first line: time for the rest of its words. */
 #define PANIC_GRACE_NS		(2 * NSEC_PER_SEC)
 /* After `quit`: time for init to leave. */
@@ -34,6 +37,7 @@
 
 enum session_state {
 	SESSION_BOOTING,	/* until the first `ready` */
+	SESSION_BOOTED,		/* virtual time only: until the runner has paused */
 	SESSION_KNOBS,		/* `knobs` sent; until `ready` */
 	SESSION_RUNNING,	/* `run` sent; until `done` */
 	SESSION_DONE,		/* until `ready` */
@@ -54,8 +58,11 @@ struct session {
 	const struct session_params *params;	/* (c) */
 	struct console console;
 	struct refault refault;
-	struct clock_event flush, beat, timeout, boot_timeout, panic_end, quit_end;	/* on vm->service */
-	u64 host_start;			/* (c) */
+	struct clock_event flush, beat, timeout, boot_timeout, host_timeout, panic_end, quit_end;	/* on vm->service */
+	bool virtual;			/* (c) time is virtual: what a person sees goes by the host's time, in session_host_tick() */
+	u64 host_start;			/* (c) host ns */
+	u64 host_limit;			/* (c) ns of host time, 0 = none */
+	u64 next_beat;			/* host ns after host_start; virtual time only */
 
 	GMutex lock;			/* all below */
 	enum session_state state;
@@ -148,11 +155,34 @@ static void control_send_topology(struct session *ss)
 	g_string_free(text, TRUE);
 }
 
+/*
+ * Repeat r runs with seed + r, from its command on: what is drawn before, in the boot, is the
+ * same for all. On virtual time nothing but the seed can set repeats apart, so it also puts the
+ * vCPUs a little out of step, as they are on any real machine.
+ */
+static void session_seed(struct session *ss)
+{
+	struct vm *vm = ss->vm;
+	u64 seed = ss->s->seed + ss->repeat, quantum = cost(&vm->cost, quantum);
+	struct rng rng;
+	u32 i;
+
+	inject_seed(&vm->inject, seed);
+	if (vm->engine->reseed)
+		vm->engine->reseed(vm, seed);
+	if (!quantum)
+		return;
+	rng_seed(&rng, seed, SKEW_STREAM);
+	for (i = 0; i < vm->topo.nr_cpus; i++)
+		vm->vcpu[i]->skew_ns = rng_next(&rng) % quantum;
+}
+
 static void session_start_repeat(struct session *ss)
 {
 	const struct scenario *s = ss->s;
 
 	repeat_reset(ss);
+	session_seed(ss);
 	ss->state = SESSION_RUNNING;
 	session_say(ss, "repeat %u of %u: %s", ss->repeat + 1, s->repeat, s->command);
 	control_send_topology(ss);
@@ -169,13 +199,20 @@ static void session_quit(struct session *ss)
 	clock_schedule(&ss->vm->service, &ss->quit_end, session_now(ss) + QUIT_GRACE_NS);
 }
 
+/* Host time since the start. */
+static u64 session_host_ns(const struct session *ss)
+{
+	return (u64)g_get_monotonic_time() * 1000 - ss->host_start;
+}
+
 static void session_write_vm_record(struct session *ss)
 {
 	JsonObject *r = record_vm(ss->vm, ss->s, ss->setup, ss->params->cell), *o = json_object_new();
 
 	json_object_set_int_member(o, "ready_ns", (gint64)session_now(ss));
-	json_object_set_int_member(o, "host_ns", g_get_monotonic_time() * 1000 - (gint64)ss->host_start);
 	json_object_set_object_member(r, "boot", o);
+	json_object_set_int_member(json_object_get_object_member(r, "provenance"), "boot_host_ns",
+				   (gint64)session_host_ns(ss));
 	json_object_set_object_member(r, "guest", json_object_ref(ss->guest));
 	record_write(r, ss->params->record_fd);
 }
@@ -223,25 +260,25 @@ static void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 	switch (mark) {
 	case MARK_COMMAND_BEGIN:
 		__atomic_store_n((bool *)&vm->inject.on, true, __ATOMIC_RELAXED);
-		refault_start(&ss->refault, now);
-		sample_take(vm, &ss->command.from, true);
+		refault_start(&ss->refault, now, ss->s->seed + ss->repeat);
+		sample_take(vm, &ss->command.from, now, true);
 		ss->command.begun = true;
 		break;
 	case MARK_COMMAND_END:
 		if (ss->command.begun) {
-			sample_take(vm, &ss->command.to, false);
+			sample_take(vm, &ss->command.to, now, false);
 			ss->command.ended = true;
 		}
 		__atomic_store_n((bool *)&vm->inject.on, false, __ATOMIC_RELAXED);
 		break;
 	case MARK_BEGIN:
-		sample_take(vm, &ss->load.from, true);
+		sample_take(vm, &ss->load.from, now, true);
 		ss->load.begun = true;
 		ss->load.ended = false;
 		break;
 	case MARK_END:
 		if (ss->load.begun) {
-			sample_take(vm, &ss->load.to, false);
+			sample_take(vm, &ss->load.to, now, false);
 			ss->load.ended = true;
 			ss->load.begun = false;
 			ss->load.pairs++;
@@ -291,21 +328,48 @@ static void session_done(struct session *ss, const char *text)
 	ss->repeat++;
 }
 
+/* The next repeat, or the end. */
+static void session_next(struct session *ss)
+{
+	if (ss->repeat < ss->s->repeat)
+		session_start_repeat(ss);
+	else
+		session_quit(ss);
+}
+
+/* The guest is up: from here on its commands. Under vm->lock and the session's. */
+static void session_booted(struct session *ss)
+{
+	clock_schedule(&ss->vm->service, &ss->boot_timeout, CLOCK_NEVER);
+	if (ss->vm->boot_done)
+		ss->vm->boot_done(ss->vm);
+	session_write_vm_record(ss);
+	session_say(ss, "guest is up after %.1f s%s", (double)session_now(ss) / 1e9,
+		    ss->virtual ? " of virtual time" : "");
+	if (ss->s->knob_name->len) {
+		ss->state = SESSION_KNOBS;
+		control_send(ss, "knobs\n");
+	} else {
+		session_next(ss);
+	}
+}
+
 static void session_ready(struct session *ss)
 {
 	switch (ss->state) {
 	case SESSION_BOOTING:
-		clock_schedule(&ss->vm->service, &ss->boot_timeout, CLOCK_NEVER);
-		if (ss->vm->boot_done)
-			ss->vm->boot_done(ss->vm);
-		session_write_vm_record(ss);
-		session_say(ss, "guest is up after %.1f s", (double)session_now(ss) / 1e9);
-		if (ss->s->knob_name->len) {
-			ss->state = SESSION_KNOBS;
-			control_send(ss, "knobs\n");
+		if (!ss->virtual) {
+			session_booted(ss);
 			return;
 		}
-		break;
+		/*
+		 * Go on from between two turns, always: that is where a snapshot of the booted
+		 * guest is taken and comes back, and a run without one must not differ.
+		 */
+		ss->state = SESSION_BOOTED;
+		ss->vm->pause = true;
+		ss->vm->kick_all(ss->vm);
+		return;
 	case SESSION_KNOBS:
 		if (ss->knob_error) {
 			session_quit(ss);
@@ -314,14 +378,12 @@ static void session_ready(struct session *ss)
 		break;
 	case SESSION_DONE:
 		break;
+	case SESSION_BOOTED:
 	case SESSION_RUNNING:
 	case SESSION_QUITTING:
 		return;		/* the guest's confusion, not ours */
 	}
-	if (ss->repeat < ss->s->repeat)
-		session_start_repeat(ss);
-	else
-		session_quit(ss);
+	session_next(ss);
 }
 
 static void session_error(struct session *ss, const char *text)
@@ -417,9 +479,11 @@ static void session_flush(void *ctx, u64 arg, u64 due, u64 now)
 	clock_schedule(&ss->vm->service, &ss->flush, now + FLUSH_PERIOD_NS);
 }
 
-static void session_beat(void *ctx, u64 arg, u64 due, u64 now)
+/* For a person: it goes on. */
+static void session_say_beat(struct session *ss)
 {
-	struct session *ss = ctx;
+	double now = (double)session_now(ss) / 1e9;
+	const char *kind = ss->virtual ? " of virtual time" : "";
 	u32 started = 0, i;
 
 	/* Read from outside their threads: for a progress line a value just gone is good enough. */
@@ -428,13 +492,45 @@ static void session_beat(void *ctx, u64 arg, u64 due, u64 now)
 			started++;
 	g_mutex_lock(&ss->lock);
 	if (ss->state == SESSION_BOOTING)
-		session_say(ss, "still booting after %.0f s, %u of %u vCPUs have started", (double)now / 1e9, started,
-			    ss->vm->topo.nr_cpus);
+		session_say(ss, "still booting after %.*f s%s, %u of %u vCPUs have started", ss->virtual ? 3 : 0, now,
+			    kind, started, ss->vm->topo.nr_cpus);
 	else if (ss->state == SESSION_RUNNING)
-		session_say(ss, "repeat %u of %u goes on, %.0f s since the start", ss->repeat + 1, ss->s->repeat,
-			    (double)now / 1e9);
+		session_say(ss, "repeat %u of %u goes on, %.*f s%s since the start", ss->repeat + 1, ss->s->repeat,
+			    ss->virtual ? 3 : 0, now, kind);
 	g_mutex_unlock(&ss->lock);
+}
+
+static void session_beat(void *ctx, u64 arg, u64 due, u64 now)
+{
+	struct session *ss = ctx;
+
+	session_say_beat(ss);
 	clock_schedule(&ss->vm->service, &ss->beat, now + BEAT_PERIOD_NS);
+}
+
+/*
+ * Virtual time stands beside the host's, by which people and their patience go: output,
+ * progress and the limit are no events of the guest's world. Between two turns.
+ */
+static void session_host_tick(void *ctx)
+{
+	struct session *ss = ctx;
+	u64 now = session_host_ns(ss);
+
+	console_flush(&ss->console);
+	if (now >= ss->next_beat) {
+		session_say_beat(ss);
+		ss->next_beat = now + BEAT_PERIOD_NS;
+	}
+	if (ss->host_limit && now >= ss->host_limit)
+		vm_request_stop(ss->vm, VM_STOP_HOST_TIMEOUT, 0);
+}
+
+static void session_host_timeout(void *ctx, u64 arg, u64 due, u64 now)
+{
+	struct session *ss = ctx;
+
+	vm_request_stop(ss->vm, VM_STOP_HOST_TIMEOUT, 0);
 }
 
 static void session_timeout(void *ctx, u64 arg, u64 due, u64 now)
@@ -477,10 +573,17 @@ static enum status status_of_exit(struct session *ss, char **why)
 	return STATUS_GUEST_DIED;
 }
 
+/* What a guest did or did not do when its time was over. */
+static const char *session_doing(const struct session *ss)
+{
+	if (ss->state == SESSION_QUITTING)
+		return "did not leave when asked to";
+	return ss->state == SESSION_BOOTING && !ss->spoke ? "had not come up" : "was still busy";
+}
+
 static enum status session_status(struct session *ss, char **why)
 {
 	bool panic = ss->console.panic || ss->console.oops;
-	bool finished = ss->state == SESSION_QUITTING;
 
 	*why = NULL;
 	switch ((enum vm_stop)ss->vm->stop) {
@@ -494,12 +597,16 @@ static enum status session_status(struct session *ss, char **why)
 		*why = g_strdup("the guest kernel panicked");
 		return STATUS_GUEST_DIED;
 	case VM_STOP_TIMEOUT:
-		*why = g_strdup_printf("the guest %s after %.0f s (run.%s)",
-				       finished ? "did not leave when asked to" :
-				       ss->state == SESSION_BOOTING && !ss->spoke ? "had not come up" :
-				       "was still busy", (double)session_now(ss) / 1e9,
+		*why = g_strdup_printf("the guest %s after %.0f s%s (run.%s)",
+				       session_doing(ss), (double)session_now(ss) / 1e9,
+				       ss->virtual ? " of virtual time" : "",
 				       ss->state == SESSION_BOOTING && ss->s->boot_timeout_ns < ss->s->timeout_ns ?
 				       "boot_timeout" : "timeout");
+		return STATUS_GUEST_DIED;
+	case VM_STOP_HOST_TIMEOUT:
+		*why = g_strdup_printf("the guest %s after %.0f s of this host's time, in which %.3f s of its own went by (run.host_timeout)",
+				       session_doing(ss), (double)session_host_ns(ss) / 1e9,
+				       (double)session_now(ss) / 1e9);
 		return STATUS_GUEST_DIED;
 	case VM_STOP_SIGNAL:
 		*why = g_strdup("interrupted");
@@ -572,8 +679,11 @@ static void session_init(struct session *ss)
 	ss->phases = json_array_new();
 	ss->proc = g_ptr_array_new_with_free_func(g_free);
 	ss->warnings = g_ptr_array_new_with_free_func(g_free);
+	ss->virtual = ss->setup->caps.virtual_time;
 	ss->host_start = (u64)g_get_monotonic_time() * 1000;
-	refault_init(&ss->refault, vm, ss->s->seed);
+	ss->host_limit = scenario_host_limit(ss->s, ss->virtual);
+	ss->next_beat = BEAT_PERIOD_NS;
+	refault_init(&ss->refault, vm);
 	vm->machine->console.sink = console_byte;
 	vm->machine->console.sink_ctx = &ss->console;
 	vm->machine->control.sink = control_byte;
@@ -586,8 +696,12 @@ static void session_init(struct session *ss)
 	clock_event_init(&ss->boot_timeout, session_timeout, ss, 0);
 	clock_event_init(&ss->panic_end, session_panic_end, ss, 0);
 	clock_event_init(&ss->quit_end, session_timeout, ss, 0);
-	clock_schedule(&vm->service, &ss->flush, FLUSH_PERIOD_NS);
-	clock_schedule(&vm->service, &ss->beat, BEAT_PERIOD_NS);
+	clock_event_init(&ss->host_timeout, session_host_timeout, ss, 0);
+	if (!ss->virtual) {
+		clock_schedule(&vm->service, &ss->flush, FLUSH_PERIOD_NS);
+		clock_schedule(&vm->service, &ss->beat, BEAT_PERIOD_NS);
+		clock_schedule(&vm->service, &ss->host_timeout, ss->host_limit ? ss->host_limit : CLOCK_NEVER);
+	}
 	clock_schedule(&vm->service, &ss->timeout, ss->s->timeout_ns);
 	clock_schedule(&vm->service, &ss->boot_timeout, ss->s->boot_timeout_ns);
 }
@@ -600,6 +714,7 @@ static void session_destroy(struct session *ss)
 	clock_schedule(service, &ss->beat, CLOCK_NEVER);
 	clock_schedule(service, &ss->timeout, CLOCK_NEVER);
 	clock_schedule(service, &ss->boot_timeout, CLOCK_NEVER);
+	clock_schedule(service, &ss->host_timeout, CLOCK_NEVER);
 	clock_schedule(service, &ss->panic_end, CLOCK_NEVER);
 	clock_schedule(service, &ss->quit_end, CLOCK_NEVER);
 	clock_schedule(service, &ss->refault.tick, CLOCK_NEVER);
@@ -617,19 +732,42 @@ static void session_destroy(struct session *ss)
 	g_mutex_clear(&ss->lock);
 }
 
+/* Two runners, for time of the host's and time of the VM's own; nothing else here tells engines apart. */
+static int session_go(struct session *ss)
+{
+	const struct run_lockstep_params lp = {
+		.signal_fd = ss->params->signal_fd, .host_tick = session_host_tick, .ctx = ss,
+	};
+	const struct run_threads_params tp = { .pin = ss->setup->pin, .signal_fd = ss->params->signal_fd };
+	struct vm *vm = ss->vm;
+	int err;
+
+	if (!ss->virtual)
+		return run_threads(vm, &tp);
+	err = run_lockstep(vm, &lp);
+	while (!err && vm->stop == VM_RUNNING) {
+		g_mutex_lock(&vm->lock);
+		g_mutex_lock(&ss->lock);
+		session_booted(ss);
+		g_mutex_unlock(&ss->lock);
+		g_mutex_unlock(&vm->lock);
+		err = run_lockstep(vm, &lp);
+	}
+	return err;
+}
+
 enum status session_run(struct vm *vm, const struct scenario *s, struct vm_setup *setup,
 			const struct session_params *params)
 {
 	struct session ss = { .vm = vm, .s = s, .setup = setup, .params = params };
-	struct run_threads_params rp = { .pin = setup->pin, .signal_fd = params->signal_fd };
 	enum status status;
 	char *why = NULL;
 
 	session_init(&ss);
 	session_say(&ss, "booting %u vCPUs", vm->topo.nr_cpus);
-	if (run_threads(vm, &rp)) {
+	if (session_go(&ss)) {
 		status = STATUS_INTERNAL;
-		why = g_strdup("the vCPUs' threads could not be started");
+		why = g_strdup("the vCPUs could not be started");
 	} else {
 		status = session_status(&ss, &why);
 	}

@@ -62,6 +62,7 @@ void vcpu_init(struct vcpu *vcpu)
 {
 	struct vm *vm = vcpu->vm;
 	bool bsp = vcpu->id == 0;
+	struct lapic_effect effect;
 
 	clock_init(&vcpu->clock, vcpu_wake, vcpu);
 	clock_event_init(&vcpu->apic_timer, vcpu_timer_event, vcpu, 0);
@@ -69,6 +70,12 @@ void vcpu_init(struct vcpu *vcpu)
 		return;
 	vcpu->lapic = g_new0(struct lapic, 1);
 	lapic_init(vcpu->lapic, vcpu->apic_id, bsp, vm->apic == APIC_X2APIC, vm->tsc_deadline, vm->tsc_hz);
+	/*
+	 * Firmware hands over in x2APIC mode when there are ids that the xAPIC cannot address; a
+	 * start-up IPI would not find such a processor otherwise, and INIT leaves the mode as it is.
+	 */
+	if (vm->apic == APIC_X2APIC && topology_needs_x2apic(&vm->topo))
+		lapic_msr_write(vcpu->lapic, MSR_IA32_APIC_BASE, vcpu->lapic->base_msr | APIC_BASE_X2APIC, 0, &effect);
 	vcpu->mp_state = bsp ? VCPU_RUNNABLE : VCPU_WAIT_SIPI;
 }
 
@@ -86,6 +93,7 @@ void vcpu_destroy(struct vcpu *vcpu)
 static bool vcpu_deliver(struct vcpu *vcpu)
 {
 	const struct engine_ops *engine = vcpu->vm->engine;
+	bool halted = vcpu->mp_state == VCPU_HALTED;
 	int vector;
 
 	if (vcpu->mp_state == VCPU_WAIT_SIPI)
@@ -109,7 +117,12 @@ static bool vcpu_deliver(struct vcpu *vcpu)
 			engine->can_inject(vcpu);
 	}
 	/* HLT with interrupts off ends with NMI or INIT only (SDM 2A HLT). */
-	return vcpu->mp_state == VCPU_RUNNABLE;
+	if (vcpu->mp_state != VCPU_RUNNABLE)
+		return false;
+	/* No cost model, no cost: on host time waking takes what it takes. */
+	if (halted && cost(&vcpu->vm->cost, hlt_wake))
+		engine->charge(vcpu, cost(&vcpu->vm->cost, hlt_wake));
+	return true;
 }
 
 static void vcpu_halt(struct vcpu *vcpu)
@@ -118,11 +131,12 @@ static void vcpu_halt(struct vcpu *vcpu)
 		vcpu->mp_state = VCPU_HALTED;
 }
 
-enum vcpu_next vcpu_turn(struct vcpu *vcpu, u64 *until)
+enum vcpu_next vcpu_turn(struct vcpu *vcpu, u64 limit, u64 *until)
 {
 	struct vm *vm = vcpu->vm;
 	bool runnable = true;
 
+	vcpu->yield = false;
 	clock_run_due(&vcpu->clock, vm->engine->now(vm, vcpu));
 	if (vm->stop != VM_RUNNING)
 		return VCPU_NEXT_STOP;
@@ -133,8 +147,12 @@ enum vcpu_next vcpu_turn(struct vcpu *vcpu, u64 *until)
 		return VCPU_NEXT_STOP;
 	if (!runnable)
 		return VCPU_NEXT_IDLE;
+	if (__builtin_expect(vcpu->skew_ns != 0, 0)) {
+		vm->engine->charge(vcpu, vcpu->skew_ns);
+		vcpu->skew_ns = 0;
+	}
 
-	switch (vm->engine->run(vcpu, *until)) {
+	switch (vm->engine->run(vcpu, MIN(*until, limit))) {
 	case RUN_DEADLINE:
 	case RUN_KICK:
 	case RUN_INTR_WINDOW:
@@ -276,7 +294,7 @@ void vcpu_count_exit(struct vcpu *vcpu, enum counter which)
 
 bool vcpu_turn_needed(struct vcpu *vcpu, u64 until)
 {
-	return vcpu->vm->stop != VM_RUNNING || clock_first(&vcpu->clock) < until || vcpu->nmi_pending ||
+	return vcpu->vm->stop != VM_RUNNING || vcpu->yield || clock_first(&vcpu->clock) < until || vcpu->nmi_pending ||
 	       (vcpu->lapic && lapic_pending(vcpu->lapic) >= 0);
 }
 

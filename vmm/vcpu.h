@@ -20,8 +20,9 @@ void vcpu_destroy(struct vcpu *vcpu);
 
 /*
  * One turn: run what is due, deliver NMI and the pending interrupt, and run the
- * guest until the next event. *until is then the time of that event.
+ * guest until the next event, or `limit` (ns; CLOCK_NEVER = none) if that is sooner. *until is
+ * then the time of that event.
  */
-enum vcpu_next vcpu_turn(struct vcpu *vcpu, u64 *until);
+enum vcpu_next vcpu_turn(struct vcpu *vcpu, u64 limit, u64 *until);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cost-file.h"
 #include "machine/acpi.h"
 #include "machine/fdt.h"
 #include "machine/machine.h"
@@ -24,7 +25,13 @@
 
 const struct engine_ops *vm_engine(const char *name)
 {
-	return strcmp(name, "kvm") == 0 ? &kvm_engine : NULL;
+	static const struct engine_ops *const engines[] = { &kvm_engine, &soft_engine };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(engines); i++)
+		if (strcmp(name, engines[i]->name) == 0)
+			return engines[i];
+	return NULL;
 }
 
 static bool injects(const struct scenario *s, const char *prefix)
@@ -37,7 +44,26 @@ static bool injects(const struct scenario *s, const char *prefix)
 	return false;
 }
 
-/* Our local APIC wherever something is injected that needs it; else the faster one. */
+/* Is there an APIC id that the xAPIC's 8 bits do not hold? A topology that is wrong anyhow is reported later. */
+static bool needs_x2apic(const struct scenario *s)
+{
+	struct topology_params params;
+	struct topology *topo = g_new0(struct topology, 1);
+	char *err = NULL;
+	bool wide;
+
+	scenario_topology(s, &params);
+	params.x2apic = true;
+	wide = topology_init(topo, &params, &err) == 0 && topology_needs_x2apic(topo);
+	g_free(err);
+	g_free(topo);
+	return wide;
+}
+
+/*
+ * Our local APIC wherever something is injected that needs it; else the faster one. An
+ * x2APIC where ids demand it, otherwise the xAPIC that all engines have, so that they compare.
+ */
 static enum status vm_choose_apic(const struct scenario *s, const struct engine_caps *caps, enum apic_mode *apic)
 {
 	bool ours = injects(s, "ipi.") || injects(s, "timer.") || injects(s, "ept.") || injects(s, "exit.");
@@ -56,8 +82,9 @@ static enum status vm_choose_apic(const struct scenario *s, const struct engine_
 		return STATUS_DONE;
 	case SCENARIO_APIC_KERNEL:
 		if (!caps->apic_kernel) {
-			fb_err("%s: vm.apic = kernel: this host's KVM has no split irqchip; use xapic",
-			       scenario_origin(s, "vm", "apic"));
+			fb_err("%s: vm.apic = kernel: %s; use xapic", scenario_origin(s, "vm", "apic"),
+			       caps->virtual_time ? "that is KVM's, and this is not KVM" :
+			       "this host's KVM has no split irqchip");
 			return STATUS_HOST;
 		}
 		/*
@@ -74,7 +101,10 @@ static enum status vm_choose_apic(const struct scenario *s, const struct engine_
 	case SCENARIO_APIC_AUTO:
 		break;
 	}
-	*apic = ours || !caps->apic_kernel ? APIC_XAPIC : APIC_KERNEL;
+	if (caps->apic_x2apic && needs_x2apic(s))
+		*apic = APIC_X2APIC;
+	else
+		*apic = ours || !caps->apic_kernel ? APIC_XAPIC : APIC_KERNEL;
 	return STATUS_DONE;
 }
 
@@ -264,12 +294,55 @@ static enum status vm_load(struct vm *vm, const struct scenario *s, struct vm_se
 	return status;
 }
 
+/* Time's measure, or that there is none to choose. The engine's clock is the guest's TSC. */
+static enum status vm_cost(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
+{
+	if (!setup->caps.virtual_time) {
+		vm->tsc_hz = setup->caps.tsc_hz;
+		/* Asked for by name it has been refused already; where auto chose, the scenario is for either. */
+		if (s->cost_model && strcmp(s->cost_model, "none"))
+			fb_info("%s: vm.cost_model does nothing on %s, whose time is the host's",
+				scenario_origin(s, "vm", "cost_model"), vm->engine->name);
+		return STATUS_DONE;
+	}
+	if (!setup->cost_model) {
+		fb_err("%s: no cost model: give --cost-model (faultbed run finds the project's own)", s->path);
+		return STATUS_BAD_INPUT;
+	}
+	if (cost_file_load(setup->cost_model, &vm->cost))
+		return STATUS_BAD_INPUT;
+	vm->tsc_hz = cost(&vm->cost, clock);
+	g_ptr_array_add(setup->trust, g_strdup(VM_NO_MEMORY_MODEL));
+	return STATUS_DONE;
+}
+
+/* What only some engines can do: nothing of it may be ignored in silence. */
+static enum status vm_check_engine(const struct scenario *s, const struct vm_setup *setup)
+{
+	if (!setup->caps.virtual_time)
+		return STATUS_DONE;
+	if (s->pv_features) {
+		fb_err("%s: guest.pv: the soft engine has no paravirtual features beside the clock; leave it out, or use kvm",
+		       scenario_origin(s, "guest", "pv"));
+		return STATUS_BAD_INPUT;
+	}
+	if (s->pin && strcmp(s->pin, "none") && strcmp(s->pin, "auto")) {
+		fb_err("%s: vm.pin: the soft engine runs all vCPUs on one host thread", scenario_origin(s, "vm", "pin"));
+		return STATUS_BAD_INPUT;
+	}
+	return STATUS_DONE;
+}
+
 static enum status vm_build_parts(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
 {
 	enum status status;
 	gpa_t rsdp, low_end = 0;
 
-	status = vm_choose_apic(s, &setup->caps, &vm->apic);
+	status = vm_check_engine(s, setup);
+	if (status == STATUS_DONE)
+		status = vm_cost(vm, s, setup);
+	if (status == STATUS_DONE)
+		status = vm_choose_apic(s, &setup->caps, &vm->apic);
 	if (status == STATUS_DONE)
 		status = vm_topology(vm, s);
 	if (status == STATUS_DONE)
@@ -322,7 +395,6 @@ enum status vm_build(const struct scenario *s, const struct engine_ops *engine, 
 		fb_err("engine = %s: %s", engine->name, why);
 		status = STATUS_HOST;
 	} else {
-		vm->tsc_hz = setup->caps.tsc_hz;
 		vm->tsc_deadline = setup->caps.tsc_deadline;
 		status = vm_build_parts(vm, s, setup);
 	}

@@ -13,6 +13,7 @@ struct vm_setup {
 	struct engine_caps caps;
 	struct boot_result boot;
 	char *kernel, *initrd;		/* the files used */
+	char *cost_model;		/* the file, where time is virtual */
 	char *cmdline;
 	char *features, *missing;	/* CPU model in effect, and what the host lacks of it */
 	int *pin;			/* host CPU by vCPU, NULL = none */
@@ -20,7 +21,11 @@ struct vm_setup {
 	GPtrArray *trust;		/* remarks that belong beside every rate */
 };
 
-/* The engine of that name ("kvm"), or NULL. */
+/* Beside every rate of an engine with virtual time, as long as there is no memory model. */
+#define VM_NO_MEMORY_MODEL \
+	"time = virtual, no memory model: cycles = instructions x CPI + TLB, fault and IPI costs"
+
+/* The engine of that name ("kvm", "soft"), or NULL. */
 const struct engine_ops *vm_engine(const char *name);
 
 /*

@@ -123,7 +123,7 @@ void clock_schedule(struct clock *clock, struct clock_event *ev, u64 due)
 	publish_first(clock);
 	/* The owner looks at `first` itself before it enters the guest. */
 	wake = due != CLOCK_NEVER && clock->heap[0] == ev && clock->wake &&
-	       clock->owner != g_thread_self();
+	       (clock->one_thread || clock->owner != g_thread_self());
 	g_mutex_unlock(&clock->lock);
 	if (wake)
 		clock->wake(clock->wake_ctx);

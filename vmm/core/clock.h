@@ -8,7 +8,8 @@
  * Any thread may post, schedule or cancel; `lock` orders them. Due events run on
  * the thread of the vCPU that owns the clock, in order of (due, order of
  * posting), with the lock dropped. The owner's `wake` is called, with the lock
- * dropped, when another thread's post becomes the earliest event.
+ * dropped, when another thread's post becomes the earliest event; with `one_thread`,
+ * where one thread is the owner of many clocks, at any such post.
  */
 #ifndef CORE_CLOCK_H
 #define CORE_CLOCK_H
@@ -41,6 +42,7 @@ struct clock {
 	u64 first;			/* (a) due of the earliest event, CLOCK_NEVER if none */
 	void (*wake)(void *wake_ctx);	/* (c) may be NULL */
 	void *wake_ctx;			/* (c) */
+	bool one_thread;		/* (c) its owner's thread is that of other clocks too */
 	GThread *owner;			/* (l) thread of the last clock_run_due(), NULL before */
 };
 

@@ -231,14 +231,23 @@ void inject_start(struct inject *inj, u32 nr_vcpus, u64 seed)
 {
 	inj->nr_vcpus = nr_vcpus;
 	inj->stream = g_malloc0_n(nr_vcpus, sizeof(*inj->stream));
-	for (u32 v = 0; v < nr_vcpus; v++) {
+	for (u32 v = 0; v < nr_vcpus; v++)
+		for (u32 p = 0; p < NR_INJECT_POINTS; p++)
+			g_mutex_init(&inj->stream[v][p].lock);
+	inject_seed(inj, seed);
+}
+
+void inject_seed(struct inject *inj, u64 seed)
+{
+	for (u32 v = 0; v < inj->nr_vcpus; v++) {
 		for (u32 p = 0; p < NR_INJECT_POINTS; p++) {
 			struct inject_stream *s = &inj->stream[v][p];
 
+			g_mutex_lock(&s->lock);
 			/* A point added later leaves the streams of the others as they are. */
 			rng_seed(&s->rng, seed, (u64)p << 32 | v);
 			s->trace_pos = (u32)rng_next(&s->rng);
-			g_mutex_init(&s->lock);
+			g_mutex_unlock(&s->lock);
 		}
 	}
 }

@@ -105,6 +105,8 @@ int inject_add(struct inject *inj, const char *key, const char *value, const cha
 int inject_check_nodes(const struct inject *inj, u32 nr_nodes, char **err);
 /* Allocate and seed the streams. Call once, after the last inject_add(). */
 void inject_start(struct inject *inj, u32 nr_vcpus, u64 seed);
+/* Begin all streams afresh, as inject_start() would: each repeat has its own seed. Any thread. */
+void inject_seed(struct inject *inj, u64 seed);
 void inject_destroy(struct inject *inj);
 /*
  * Does anything have to be drawn for an event at this point now? The one

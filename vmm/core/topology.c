@@ -302,3 +302,11 @@ int topology_cpu_of_apic_id(const struct topology *topo, u32 apic_id)
 		return (int)(thread * topo->sockets * topo->cores + flat);
 	return (int)(flat * topo->threads + thread);
 }
+
+bool topology_needs_x2apic(const struct topology *topo)
+{
+	for (u32 i = 0; i < topo->nr_cpus; i++)
+		if (topo->cpu[i].apic_id > XAPIC_MAX_ID)
+			return true;
+	return false;
+}

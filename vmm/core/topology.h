@@ -79,6 +79,8 @@ int topology_init(struct topology *topo, const struct topology_params *params, c
 
 /* The distance class between two CPU numbers. */
 enum distance_class topology_class(const struct topology *topo, u32 a, u32 b);
+/* Is there an APIC id above XAPIC_MAX_ID (which includes: more CPUs than that)? */
+bool topology_needs_x2apic(const struct topology *topo);
 /* "self", "smt", "socket", "remote". */
 const char *distance_class_name(enum distance_class class);
 /* CPU number of an APIC id, or -1. */

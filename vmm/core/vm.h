@@ -53,6 +53,8 @@ struct vcpu {
 	struct clock clock;		/* what will happen to this vCPU */
 	struct clock_event apic_timer;	/* on clock; runs lapic_timer_fire() */
 	bool timer_held;		/* (v) the timer has expired and waits out an injected delay */
+	bool yield;			/* (v) the runner wants run() to return: others have come before its deadline */
+	u64 skew_ns;			/* (v) with virtual time: spent when it next runs; a repeat's seed gives it */
 	struct counters counters;	/* (a) */
 	struct cpuid_table cpuid;	/* (c) */
 	void *engine;			/* engine's own part */
@@ -65,6 +67,7 @@ enum vm_stop {
 	VM_STOP_EXIT,		/* test device: vm->exit_code */
 	VM_STOP_SHUTDOWN,	/* triple fault, or reset requested */
 	VM_STOP_TIMEOUT,
+	VM_STOP_HOST_TIMEOUT,	/* more of the host's time went by than the user gives it */
 	VM_STOP_PANIC,		/* the guest's last words say so */
 	VM_STOP_ERROR,		/* engine error; reported */
 	VM_STOP_SIGNAL,		/* the user asked */
@@ -86,6 +89,7 @@ struct vm {
 	_Atomic u64 *ipi_matrix;	/* (a) nr_nodes * nr_nodes, by source and target node */
 	u64 tsc_hz;			/* (c) */
 	struct cost_model cost;		/* (c) with virtual time only */
+	bool pause;			/* (v) with virtual time: the runner returns before the next turn, to be called again */
 	u64 frontier;			/* (v) with virtual time: ns, the time that every vCPU has reached; set by the runner */
 	struct trace *trace;		/* (c) NULL = off */
 	u32 trace_mask;			/* (c) bits of enum trace_kind */

@@ -135,21 +135,13 @@ static void table_finish(GByteArray *t)
 
 /*
  * Type 0 entries have 8 bits for the id and for the UID, which is the CPU
- * number. Linux ignores type 9 entries with ids below 255 beside type 0 ones
- * (acpi_parse_x2apic()), so either kind is used for all CPUs.
+ * number (ids are no fewer than CPUs). Linux ignores type 9 entries with ids below
+ * 255 beside type 0 ones (acpi_parse_x2apic()), so either kind is used for all CPUs.
  */
-static bool wide_ids(const struct topology *topo)
-{
-	for (u32 i = 0; i < topo->nr_cpus; i++)
-		if (topo->cpu[i].apic_id > XAPIC_MAX_ID || i > XAPIC_MAX_ID)
-			return true;
-	return false;
-}
-
 static GByteArray *build_madt(const struct topology *topo)
 {
 	GByteArray *t = table_new("APIC", 5);
-	bool wide = wide_ids(topo);
+	bool wide = topology_needs_x2apic(topo);
 
 	put32(t, (u32)LAYOUT_LAPIC);
 	put32(t, MADT_PCAT_COMPAT);
@@ -212,7 +204,7 @@ static GByteArray *build_madt(const struct topology *topo)
 static GByteArray *build_srat(const struct topology *topo, const struct memory *mem)
 {
 	GByteArray *t = table_new("SRAT", 3);
-	bool wide = wide_ids(topo);
+	bool wide = topology_needs_x2apic(topo);
 
 	put32(t, 1);			/* reserved, must be 1 */
 	put_zeroes(t, 8);

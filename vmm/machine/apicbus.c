@@ -20,6 +20,14 @@
 #define ARG_DELAY_SHIFT		15
 
 _Static_assert(NR_DISTANCE_CLASSES <= 4, "the class has two bits");
+_Static_assert(COST_ipi_smt == COST_ipi_self + DISTANCE_SMT && COST_ipi_socket == COST_ipi_self + DISTANCE_SOCKET &&
+	       COST_ipi_remote == COST_ipi_self + DISTANCE_REMOTE, "costs of IPIs stand in the order of their classes");
+
+/* What the way itself takes, ns: 0 where there is no cost model, since the host's own takes its time there. */
+static u64 apicbus_latency(const struct vm *vm, enum distance_class class)
+{
+	return vm->cost.v[COST_ipi_self + class];
+}
 
 /* Start-up IPI: only a vCPU that INIT has stopped takes it; a second one, as the protocol sends, finds it running. */
 static void apicbus_startup(struct vcpu *target, u8 vector)
@@ -80,7 +88,7 @@ void apicbus_deliver(void *ctx, u64 arg, u64 due, u64 now)
 		enum distance_class class = (arg >> ARG_CLASS_SHIFT) & 3;
 
 		counter_add(&target->counters, COUNTER_ipis_delivered, 1);
-		/* On soft, a target may be a little behind the source within one quantum: never before it was sent. */
+		/* On virtual time a target may be behind the source by up to a quantum; an event is never before it was sent. */
 		hist_add(&target->vm->ipi_latency[class], now > sent ? now - sent : 0);
 	}
 }
@@ -149,6 +157,7 @@ static void apicbus_send_one(struct vcpu *src, struct vcpu *target, const struct
 	if (vm->ipi_matrix)
 		__atomic_fetch_add((u64 *)&vm->ipi_matrix[topo->cpu[src->id].node * topo->nr_nodes +
 							  topo->cpu[target->id].node], 1, __ATOMIC_RELAXED);
+	delay += apicbus_latency(vm, class);
 	apicbus_post(target, msg, now, delay, (u64)class << ARG_CLASS_SHIFT | ARG_IPI);
 }
 
@@ -212,7 +221,8 @@ void apicbus_send_device(struct vm *vm, const struct apic_msg *msg, u64 now)
 			continue;
 		if (msg->delivery == APIC_DM_LOWEST && !lapic_accepts_fixed(target->lapic))
 			continue;
-		apicbus_post(target, msg, now, 0, 0);
+		/* A device is as far away as another core: no target may see what a CPU ahead of it has caused. */
+		apicbus_post(target, msg, now, apicbus_latency(vm, DISTANCE_SOCKET), 0);
 		if (msg->delivery == APIC_DM_LOWEST)
 			return;
 	}

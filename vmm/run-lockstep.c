@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* All vCPUs in turn on one thread, on virtual time. */
+#include "run-lockstep.h"
+
+#include <poll.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "vcpu.h"
+
+/* A step is cut here even where no other vCPU is near, so that signals and limits of the host are seen. */
+#define STEP_MAX_NS	NSEC_PER_MSEC
+/* How often the host's affairs are looked at, ns of host time... */
+#define LOOK_NS		(5 * NSEC_PER_MSEC)
+/* ...and, since asking for the time has a price too: after this many steps, or so much virtual time. */
+#define LOOK_STEPS	16u
+#define LOOK_VIRTUAL_NS	(100 * NSEC_PER_USEC)
+
+struct lockstep_cpu {
+	struct vcpu *vcpu;	/* (c) */
+	u64 key;		/* ns at which it has to be stepped: its clock, or its next event if it is idle */
+	u32 pos;		/* place in the heap */
+	bool idle;		/* its last turn had nothing to run */
+};
+
+struct lockstep {
+	struct vm *vm;			/* (c) */
+	const struct run_lockstep_params *params;	/* (c) */
+	u64 quantum;			/* (c) */
+	struct lockstep_cpu *cpu;	/* by CPU number */
+	struct lockstep_cpu **heap;	/* binary heap by (key, CPU number) */
+	u32 nr;
+	struct lockstep_cpu *running;	/* the one whose turn it is, NULL between turns */
+	u64 limit;			/* ns up to which it may run */
+	u64 next_look;			/* host ns */
+	u64 last_frontier;		/* ns, at the last look */
+	u32 steps;			/* since the last look */
+};
+
+static u64 host_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
+}
+
+static bool earlier(const struct lockstep_cpu *a, const struct lockstep_cpu *b)
+{
+	return a->key != b->key ? a->key < b->key : a->vcpu->id < b->vcpu->id;
+}
+
+static void put(struct lockstep *ls, u32 pos, struct lockstep_cpu *lc)
+{
+	ls->heap[pos] = lc;
+	lc->pos = pos;
+}
+
+/* lc's key has changed: move it to where it belongs. */
+static void lockstep_place(struct lockstep *ls, struct lockstep_cpu *lc)
+{
+	u32 pos = lc->pos, child;
+
+	while (pos && earlier(lc, ls->heap[(pos - 1) / 2])) {
+		put(ls, pos, ls->heap[(pos - 1) / 2]);
+		pos = (pos - 1) / 2;
+	}
+	for (child = 2 * pos + 1; child < ls->nr; child = 2 * pos + 1) {
+		if (child + 1 < ls->nr && earlier(ls->heap[child + 1], ls->heap[child]))
+			child++;
+		if (!earlier(ls->heap[child], lc))
+			break;
+		put(ls, pos, ls->heap[child]);
+		pos = child;
+	}
+	put(ls, pos, lc);
+}
+
+static void lockstep_rekey(struct lockstep *ls, struct lockstep_cpu *lc)
+{
+	u64 now = ls->vm->engine->now(ls->vm, lc->vcpu), first = clock_first(&lc->vcpu->clock);
+
+	lc->key = lc->idle ? MAX(now, first) : now;
+	lockstep_place(ls, lc);
+}
+
+/* The key of the vCPU that comes after the one at the top. */
+static u64 lockstep_second(const struct lockstep *ls)
+{
+	u64 key = CLOCK_NEVER;
+
+	if (ls->nr > 1)
+		key = ls->heap[1]->key;
+	if (ls->nr > 2)
+		key = MIN(key, ls->heap[2]->key);
+	return key;
+}
+
+static u64 add_sat(u64 a, u64 b)
+{
+	return a > CLOCK_NEVER - b ? CLOCK_NEVER : a + b;
+}
+
+/*
+ * Something became the earliest event of a vCPU. The one whose turn it is looks at its
+ * clock itself, and one that runs will come to the event; an idle one has to be
+ * put where it now belongs, and that may shorten the turn that is under way.
+ */
+static void lockstep_kick(struct vcpu *vcpu)
+{
+	struct lockstep *ls = vcpu->vm->runner;
+	struct lockstep_cpu *lc = vcpu->runner;
+
+	if (lc == ls->running || !lc->idle)
+		return;
+	lockstep_rekey(ls, lc);
+	if (!ls->running || add_sat(lc->key, ls->quantum) >= ls->limit)
+		return;
+	ls->limit = add_sat(lc->key, ls->quantum);
+	ls->running->vcpu->yield = true;
+	ls->vm->engine->kick(ls->running->vcpu);
+}
+
+static void lockstep_kick_all(struct vm *vm)
+{
+	struct lockstep *ls = vm->runner;
+
+	if (!ls->running)
+		return;
+	ls->running->vcpu->yield = true;
+	vm->engine->kick(ls->running->vcpu);
+}
+
+/* Is it time for the host's affairs? Nothing of the guest may depend on the answer. */
+static void lockstep_look(struct lockstep *ls)
+{
+	struct pollfd pfd = { .fd = ls->params->signal_fd, .events = POLLIN };
+	u64 now;
+
+	if (++ls->steps < LOOK_STEPS && ls->vm->frontier - ls->last_frontier < LOOK_VIRTUAL_NS)
+		return;
+	ls->steps = 0;
+	ls->last_frontier = ls->vm->frontier;
+	now = host_ns();
+	if (now < ls->next_look)
+		return;
+	ls->next_look = now + LOOK_NS;
+	if (pfd.fd >= 0 && poll(&pfd, 1, 0) > 0)
+		vm_request_stop(ls->vm, VM_STOP_SIGNAL, 0);
+	if (ls->params->host_tick)
+		ls->params->host_tick(ls->params->ctx);
+}
+
+/* An idle vCPU's clock stands still until the event that it is stepped for. */
+static void lockstep_catch_up(struct lockstep *ls, struct lockstep_cpu *lc)
+{
+	struct vcpu *vcpu = lc->vcpu;
+	u64 now = ls->vm->engine->now(ls->vm, vcpu);
+
+	if (lc->key <= now)
+		return;
+	ls->vm->engine->charge(vcpu, lc->key - now);
+	if (vcpu->mp_state == VCPU_HALTED)
+		counter_add(&vcpu->counters, COUNTER_idle_ns, lc->key - now);
+}
+
+static void lockstep_step(struct lockstep *ls)
+{
+	struct lockstep_cpu *lc = ls->heap[0];
+	struct vm *vm = ls->vm;
+	enum vcpu_next next;
+	u64 until;
+
+	lockstep_catch_up(ls, lc);
+	ls->limit = MIN(add_sat(lockstep_second(ls), ls->quantum), clock_first(&vm->service));
+	ls->limit = MIN(ls->limit, add_sat(lc->key, STEP_MAX_NS));
+	ls->running = lc;
+	next = vcpu_turn(lc->vcpu, ls->limit, &until);
+	ls->running = NULL;
+	lc->idle = next == VCPU_NEXT_IDLE;
+	lockstep_rekey(ls, lc);
+}
+
+static void lockstep_loop(struct lockstep *ls)
+{
+	struct vm *vm = ls->vm;
+
+	while (vm->stop == VM_RUNNING && !vm->pause) {
+		u64 key = ls->heap[0]->key, service = clock_first(&vm->service);
+
+		lockstep_look(ls);
+		if (vm->stop != VM_RUNNING)
+			break;
+		vm->frontier = MAX(vm->frontier, MIN(key, service));
+		if (service <= key && service != CLOCK_NEVER)
+			clock_run_due(&vm->service, vm->frontier);
+		else if (key != CLOCK_NEVER)
+			lockstep_step(ls);
+		else
+			vm_request_stop(vm, VM_STOP_TIMEOUT, 0);
+	}
+}
+
+static void lockstep_init(struct lockstep *ls)
+{
+	struct vm *vm = ls->vm;
+	u32 i;
+
+	ls->cpu = g_new0(struct lockstep_cpu, vm->topo.nr_cpus);
+	ls->heap = g_new0(struct lockstep_cpu *, vm->topo.nr_cpus);
+	ls->quantum = MAX(cost(&vm->cost, quantum), 1);
+	vm->runner = ls;
+	vm->kick = lockstep_kick;
+	vm->kick_all = lockstep_kick_all;
+	/* What each was at is not known here, so each has a turn first, in which the idle ones find nothing to do. */
+	for (i = 0; i < vm->topo.nr_cpus; i++) {
+		struct lockstep_cpu *lc = &ls->cpu[i];
+
+		lc->vcpu = vm->vcpu[i];
+		lc->vcpu->runner = lc;
+		lc->vcpu->clock.one_thread = true;
+		lc->key = vm->engine->now(vm, lc->vcpu);
+		put(ls, ls->nr++, lc);
+		lockstep_place(ls, lc);
+	}
+}
+
+int run_lockstep(struct vm *vm, const struct run_lockstep_params *params)
+{
+	struct lockstep ls = { .vm = vm, .params = params };
+	int err;
+	u32 i;
+
+	lockstep_init(&ls);
+	err = vm->engine->vm_start ? vm->engine->vm_start(vm) : 0;
+	if (err) {
+		fb_err("starting %u vCPUs: %s", vm->topo.nr_cpus, g_strerror(-err));
+		vm_request_stop(vm, VM_STOP_ERROR, 0);
+	} else {
+		lockstep_loop(&ls);
+	}
+	vm->pause = false;
+	vm->kick = NULL;
+	vm->kick_all = NULL;
+	for (i = 0; i < ls.nr; i++) {
+		vm->vcpu[i]->runner = NULL;
+		vm->vcpu[i]->clock.one_thread = false;
+	}
+	vm->runner = NULL;
+	g_free(ls.cpu);
+	g_free(ls.heap);
+	return err;
+}

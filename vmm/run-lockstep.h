@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The runner of engines that keep virtual time: one host thread, which always steps
+ * the vCPU that is furthest behind. Nothing it decides depends on the host: the same
+ * guest and seed take the same steps at any load.
+ *
+ * A vCPU may run ahead of the one behind it by the cost model's quantum, the time
+ * within which nothing that one does can reach another. Halted vCPUs, and those
+ * that wait for SIPI, cost nothing; when all of them do, time jumps to the next event.
+ */
+#ifndef VMM_RUN_LOCKSTEP_H
+#define VMM_RUN_LOCKSTEP_H
+
+#include "core/engine.h"
+
+struct run_lockstep_params {
+	int signal_fd;		/* readable = the user asked to stop (VM_STOP_SIGNAL); -1 = none */
+	/*
+	 * Called every few ms of the host's time, between two steps; may be NULL. For what concerns the host only: progress lines, output, limits. What it
+	 * does to the guest is not repeatable, so it may end the VM and nothing else.
+	 */
+	void (*host_tick)(void *ctx);
+	void *ctx;
+};
+
+/*
+ * Run the VM until vm->stop is set, or vm->pause, after which it can be called again;
+ * vm->cost gives the quantum. A VM in which nothing can happen any more, not even on its
+ * service clock, ends with VM_STOP_TIMEOUT. 0, or -errno (reported) if the engine could not start.
+ */
+int run_lockstep(struct vm *vm, const struct run_lockstep_params *params);
+
+#endif
