@@ -65,6 +65,9 @@ SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare 
 GUEST_LIB := about barrier cpu hist lines procstat report roi util
 GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check bad-guest
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
+# Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
+GUEST_BARE64 := exceptions
+BARE64_LIB := boot.S console.c pages.c smp.c traps.c
 # The same, for host-tools/bench.sh, not in the initramfs.
 GUEST_TOOLS := stopwatch
 
@@ -117,6 +120,10 @@ GUEST_CC ?= $(if $(shell command -v musl-gcc),musl-gcc,gcc)
 GUEST_CFLAGS = -std=gnu11 -O2 -g -D_GNU_SOURCE $(WARN) -static -pthread -Iguest-tests -Ivmm -MMD -MP
 # musl-gcc has no -m32.
 BARE_CC ?= gcc
+BARE64_CFLAGS = -std=gnu11 -O1 -g $(WARN) -Iguest-tests/bare -m64 -ffreestanding -mno-red-zone -mgeneral-regs-only \
+	-mcmodel=small -fno-pic -fno-pie -fno-stack-protector -fomit-frame-pointer -fcf-protection=none \
+	-fno-asynchronous-unwind-tables -MMD -MP
+BARE64_LDFLAGS = -m elf_x86_64 -static --build-id=none -z noexecstack -z max-page-size=4096 --no-warn-rwx-segments
 BARE_CFLAGS = -m32 -nostdlib -static -no-pie -Wl,-m,elf_i386,--build-id=none -Wl,-z,noexecstack -Iguest-tests/bare
 
 # --- what there is to build ---
@@ -147,7 +154,7 @@ VMM := $(B)/faultbed-vmm
 FRONT := $(B)/faultbed
 UNIT_TESTS := $(foreach l,$(LAYERS),$(patsubst %,$(B)/tests/unit/test-%,$(UNIT_$(l))))
 GUEST_BINS := $(patsubst %,$(O)/guest-tests/%,$(GUEST_TESTS)) \
-	$(patsubst %,$(O)/guest-tests/bare/%.elf,$(GUEST_BARE))
+	$(patsubst %,$(O)/guest-tests/bare/%.elf,$(GUEST_BARE) $(GUEST_BARE64))
 GUEST_TOOL_BINS := $(patsubst %,$(O)/guest-tools/%,$(GUEST_TOOLS))
 INITRAMFS := $(O)/initramfs.cpio
 APPLIANCE := $(O)/appliance.cpio
@@ -231,10 +238,29 @@ $(O)/guest-tools/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUE
 	@mkdir -p $(@D)
 	$(Q)$(GUEST_CC) -static -pthread -o $@ $^
 
-$(O)/guest-tests/bare/%.elf: guest-tests/bare/%.S $(wildcard guest-tests/bare/*.ld guest-tests/bare/*.h)
+$(O)/guest-tests/bare/%.elf: guest-tests/bare/%.S guest-tests/bare/bare.ld guest-tests/bare/bare.h
 	$(call say,BARE,$@)
 	@mkdir -p $(@D)
-	$(Q)$(BARE_CC) $(BARE_CFLAGS) $(addprefix -T ,$(wildcard guest-tests/bare/*.ld)) -o $@ $<
+	$(Q)$(BARE_CC) $(BARE_CFLAGS) -T guest-tests/bare/bare.ld -o $@ $<
+
+BARE64_LIB_OBJS := $(foreach f,$(BARE64_LIB),$(O)/obj-guest/bare/lib/$(basename $(f)).o)
+.PRECIOUS: $(O)/obj-guest/bare/%.o
+$(O)/obj-guest/bare/%.o: guest-tests/bare/%.c
+	$(call say,BARE,$<)
+	@mkdir -p $(@D)
+	$(Q)$(BARE_CC) $(BARE64_CFLAGS) -c -o $@ $<
+$(O)/obj-guest/bare/lib/%.o: guest-tests/bare/lib/%.S
+	$(call say,BARE,$<)
+	@mkdir -p $(@D)
+	$(Q)$(BARE_CC) $(BARE64_CFLAGS) -c -o $@ $<
+
+# Multiboot 1 loaders take ELF32, in which all that these images have fits.
+$(patsubst %,$(O)/guest-tests/bare/%.elf,$(GUEST_BARE64)): $(O)/guest-tests/bare/%.elf: $(O)/obj-guest/bare/%.o \
+		$(BARE64_LIB_OBJS) guest-tests/bare/bare64.ld
+	$(call say,BARE,$@)
+	@mkdir -p $(@D)
+	$(Q)ld $(BARE64_LDFLAGS) -T guest-tests/bare/bare64.ld -o $(<:.o=.elf64) $(filter %.o,$^)
+	$(Q)objcopy -O elf32-i386 $(<:.o=.elf64) $@
 
 # --- kernel and images ---
 
@@ -318,7 +344,8 @@ deps-undo:
 print-sources:
 	@printf '%s\n' $(foreach l,$(LAYERS),$(patsubst %,$(dir_$(l))%.c,$(SRC_$(l)))) vmm/main.c host-tools/main.c \
 		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS) $(GUEST_TOOLS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
-		$(patsubst %,guest-tests/bare/%.S,$(GUEST_BARE)) \
+		$(patsubst %,guest-tests/bare/%.S,$(GUEST_BARE)) $(patsubst %,guest-tests/bare/%.c,$(GUEST_BARE64)) \
+		$(addprefix guest-tests/bare/lib/,$(BARE64_LIB)) \
 		$(patsubst %,tests/unit/%.c,$(UNIT_LIB) $(UNIT_LIB_soft)) \
 		$(foreach l,$(LAYERS),$(patsubst %,tests/unit/test-%.c,$(UNIT_$(l))))
 
