@@ -343,10 +343,11 @@ static void test_direct_mapped(void)
 	u32 last[4] = { 0 }, last2[16] = { 0 }, i, misses = 0, walks = 0;
 	struct rng rng;
 
+	if (SOFT_NR_SC == 4) {
+		g_test_skip("the hard build has a geometry of its own");
+		return;
+	}
 	setup(1);
-#ifdef FAULTBED_HARD
-	g_test_skip("the hard build has a geometry of its own");
-#else
 	set_geometry(cpu, 4, 1, 16);
 	rng_seed(&rng, 1, 1);
 	for (i = 1; i < 65; i++)
@@ -366,7 +367,6 @@ static void test_direct_mapped(void)
 	g_assert_cmpuint(cpu->stat[STAT_tlb_l1d_misses], ==, misses);
 	g_assert_cmpuint(cpu->stat[STAT_page_walks], ==, walks);
 	g_assert_cmpuint(cpu->stat[STAT_tlb_l2_hits], ==, misses - walks);
-#endif
 	teardown();
 }
 
