@@ -92,12 +92,10 @@ static __attribute__((noinline)) int save(struct soft_cpu *c, const struct soft_
 		memcpy(buf + at + 10 * i, c->fx + FX_ST + 16 * i, 10);
 	if (store(c, op, soft_ea(c, op), buf, op->size))
 		return SOFT_FAULT;
-	if (all) {
-		memset(c->fx, 0, FX_MXCSR);
-		*x87_u16(c, FX_FCW) = FCW_INIT;
-	} else {
+	if (all)
+		x87_init(c);
+	else
 		x87_set_control(c, *x87_u16(c, FX_FCW) | FSW_FLAGS, *x87_u16(c, FX_FSW));
-	}
 	return 0;
 }
 

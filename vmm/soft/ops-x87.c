@@ -71,6 +71,30 @@ u8 x87_short_tags(u16 tags)
 	return used;
 }
 
+void x87_set_control(struct soft_cpu *c, u16 fcw, u16 fsw)
+{
+	u32 turn = ((fsw >> FSW_TOP_SHIFT) - (*x87_u16(c, FX_FSW) >> FSW_TOP_SHIFT)) & 7u;
+	u8 st[8 * 16];
+
+	fcw = (fcw & FCW_VALID) | FCW_FIXED;
+	fsw &= (u16)~(FSW_ES | FSW_B);
+	if (fsw & ~fcw & FSW_FLAGS)
+		fsw |= FSW_ES | FSW_B;
+	*x87_u16(c, FX_FCW) = fcw;
+	*x87_u16(c, FX_FSW) = fsw;
+	if (turn) {
+		memcpy(st, c->fx + FX_ST, sizeof(st));
+		memcpy(c->fx + FX_ST, st + 16 * turn, 16 * (8 - turn));
+		memcpy(c->fx + FX_ST + 16 * (8 - turn), st, 16 * turn);
+	}
+}
+
+void x87_init(struct soft_cpu *c)
+{
+	x87_set_control(c, FCW_INIT, 0);
+	memset(c->fx + FX_FTW, 0, FX_MXCSR - FX_FTW);
+}
+
 static void to_image(struct soft_cpu *c, struct x87_image *img)
 {
 	memset(img, 0, sizeof(*img));
@@ -216,8 +240,7 @@ static int op_fnstsw_ax(struct soft_cpu *c, const struct soft_op *op)
 static int op_fninit(struct soft_cpu *c, const struct soft_op *op)
 {
 	X87_READY(c, op);
-	memset(c->fx, 0, FX_MXCSR);
-	*x87_u16(c, FX_FCW) = FCW_INIT;
+	x87_init(c);
 	SOFT_NEXT(c, op);
 }
 

@@ -24,16 +24,14 @@ static inline u16 *x87_u16(struct soft_cpu *c, u32 offset)
 	return (u16 *)(c->fx + offset);
 }
 
-/* Load control and status word as FLDCW, FLDENV, FRSTOR and FXRSTOR do: a flag whose mask is clear is pending at once. */
-static inline void x87_set_control(struct soft_cpu *c, u16 fcw, u16 fsw)
-{
-	fcw = (fcw & FCW_VALID) | FCW_FIXED;
-	fsw &= (u16)~(FSW_ES | FSW_B);
-	if (fsw & ~fcw & FSW_FLAGS)
-		fsw |= FSW_ES | FSW_B;
-	*x87_u16(c, FX_FCW) = fcw;
-	*x87_u16(c, FX_FSW) = fsw;
-}
+/*
+ * Set control and status word as FLDCW, FLDENV, FRSTOR and FXRSTOR do: a flag whose mask
+ * is clear is pending at once. The registers lie in the order of the stack, so they move
+ * if TOP does. ops-x87.c
+ */
+void x87_set_control(struct soft_cpu *c, u16 fcw, u16 fsw);
+/* FNINIT, and the end of FNSAVE. ops-x87.c */
+void x87_init(struct soft_cpu *c);
 
 /* First line of an operation's function: #NM (SDM 3A 2.5). */
 #define X87_READY(c, op) do {							\
