@@ -118,6 +118,9 @@ void soft_drop_shortcuts(struct soft_cpu *c)
 			for (bits = tlb->live[i][word]; bits; bits &= bits - 1) {
 				slot = word * 64 + (u32)__builtin_ctzll(bits);
 				sc_fold(c, i, slot);
+				/* It will have none left, and so nothing to look through when it goes. */
+				if (tlb->book[i][slot].owner)
+					memset(tlb->book[i][slot].owner->slots, 0, sizeof(u64) * SC_WORDS);
 				sc_clear(c, i, slot);
 			}
 		}
@@ -126,6 +129,8 @@ void soft_drop_shortcuts(struct soft_cpu *c)
 		for (bits = tlb->xlive[i]; bits; bits &= bits - 1) {
 			slot = (u32)__builtin_ctzll(bits);
 			xsc_fold(c, i, slot);
+			if (tlb->xowner[i][slot])
+				tlb->xowner[i][slot]->slots[0] = 0;
 			xsc_clear(c, i, slot);
 		}
 	}
@@ -167,6 +172,13 @@ void soft_page_is_code(struct soft_vm *svm, struct soft_page *page)
 
 /* --- entries --- */
 
+/* Slots given to an entry, one after the other. */
+#define for_each_slot(e, word, bits, slot)						\
+	for (word = 0; word < SC_WORDS; word++)						\
+		for (bits = (e)->slots[word];						\
+		     bits && (slot = word * 64 + (u32)__builtin_ctzll(bits), true);	\
+		     bits &= bits - 1)
+
 bool tlb_referenced(const struct soft_cpu *c, enum tlb_kind kind, const struct tlb_entry *e)
 {
 	const struct soft_tlb *tlb = c->tlb;
@@ -175,58 +187,63 @@ bool tlb_referenced(const struct soft_cpu *c, enum tlb_kind kind, const struct t
 
 	if (e->ref)
 		return true;
-	for (word = 0; word < SC_WORDS; word++) {
-		for (bits = e->slots[word]; bits; bits &= bits - 1) {
-			slot = word * 64 + (u32)__builtin_ctzll(bits);
-			if (kind_is_fetch(kind)) {
-				for (i = 0; i < 2; i++)
-					if (tlb->xowner[i][slot] == e && c->xsct[i][slot].used)
-						return true;
-			} else {
-				for (i = 0; i < NR_CTX; i++)
-					if (tlb->book[i][slot].owner == e && c->sct[i][slot].used)
-						return true;
-			}
-		}
+	if (kind_is_fetch(kind)) {
+		for_each_slot(e, word, bits, slot)
+			for (i = 0; i < 2; i++)
+				if (tlb->xowner[i][slot] == e && c->xsct[i][slot].used)
+					return true;
+		return false;
 	}
+	for_each_slot(e, word, bits, slot)
+		for (i = 0; i < NR_CTX; i++)
+			if (tlb->book[i][slot].owner == e && c->sct[i][slot].used)
+				return true;
 	return false;
 }
 
-/* Do away with an entry's shortcuts, or only with their `used`. */
-static void entry_shortcuts(struct soft_cpu *c, enum tlb_kind kind, struct tlb_entry *e, bool drop)
+static void entry_unreference(struct soft_cpu *c, enum tlb_kind kind, struct tlb_entry *e)
 {
 	struct soft_tlb *tlb = c->tlb;
 	u32 i, word, slot;
 	u64 bits;
 
-	for (word = 0; word < SC_WORDS; word++) {
-		for (bits = e->slots[word]; bits; bits &= bits - 1) {
-			slot = word * 64 + (u32)__builtin_ctzll(bits);
-			for (i = 0; kind_is_fetch(kind) && i < 2; i++) {
-				if (tlb->xowner[i][slot] != e)
-					continue;
-				if (drop)
-					xsc_clear(c, i, slot);
-				else
+	e->ref = 0;
+	if (kind_is_fetch(kind)) {
+		for_each_slot(e, word, bits, slot)
+			for (i = 0; i < 2; i++)
+				if (tlb->xowner[i][slot] == e)
 					c->xsct[i][slot].used = 0;
-			}
-			for (i = 0; !kind_is_fetch(kind) && i < NR_CTX; i++) {
-				if (tlb->book[i][slot].owner != e)
-					continue;
-				if (drop)
-					sc_clear(c, i, slot);
-				else
-					c->sct[i][slot].used = 0;
-			}
-		}
+		return;
 	}
-	if (drop)
-		memset(e->slots, 0, sizeof(e->slots));
+	for_each_slot(e, word, bits, slot)
+		for (i = 0; i < NR_CTX; i++)
+			if (tlb->book[i][slot].owner == e)
+				c->sct[i][slot].used = 0;
+}
+
+static void entry_drop_shortcuts(struct soft_cpu *c, enum tlb_kind kind, struct tlb_entry *e)
+{
+	struct soft_tlb *tlb = c->tlb;
+	u32 i, word, slot;
+	u64 bits;
+
+	if (kind_is_fetch(kind)) {
+		for_each_slot(e, word, bits, slot)
+			for (i = 0; i < 2; i++)
+				if (tlb->xowner[i][slot] == e)
+					xsc_clear(c, i, slot);
+	} else {
+		for_each_slot(e, word, bits, slot)
+			for (i = 0; i < NR_CTX; i++)
+				if (tlb->book[i][slot].owner == e)
+					sc_clear(c, i, slot);
+	}
+	memset(e->slots, 0, sizeof(e->slots));
 }
 
 void tlb_drop(struct soft_cpu *c, struct tlb_array *a, u32 i)
 {
-	entry_shortcuts(c, (enum tlb_kind)(a - c->tlb->a), &a->e[i], true);
+	entry_drop_shortcuts(c, (enum tlb_kind)(a - c->tlb->a), &a->e[i]);
 	a->tag[i] = 0;
 	a->e[i].ref = 0;
 	a->nr_valid--;
@@ -241,10 +258,8 @@ static u32 tlb_victim(struct soft_cpu *c, enum tlb_kind kind, u32 first)
 	for (w = first; w < first + a->ways; w++)
 		if (!tlb_referenced(c, kind, &a->e[w]))
 			return w;
-	for (w = first; w < first + a->ways; w++) {
-		a->e[w].ref = 0;
-		entry_shortcuts(c, kind, &a->e[w], false);
-	}
+	for (w = first; w < first + a->ways; w++)
+		entry_unreference(c, kind, &a->e[w]);
 	return first;
 }
 
@@ -252,24 +267,23 @@ struct tlb_entry *tlb_fill(struct soft_cpu *c, enum tlb_kind kind, u64 va, u16 p
 {
 	struct tlb_array *a = &c->tlb->a[kind];
 	u32 first = ((u32)(va >> a->shift) & a->set_mask) * a->ways, w, free_way = UINT32_MAX;
-	struct tlb_entry *e = tlb_find(a, va, pcid);
+	u64 page = tlb_page_of(va, a->shift) | TAG_VALID;
+	struct tlb_entry *e;
 
-	if (e) {
-		w = (u32)(e - a->e);
+	for (w = first; w < first + a->ways; w++) {
+		if (a->tag[w] == (page | pcid) || a->tag[w] == (page | TAG_GLOBAL))
+			break;
+		if (!a->tag[w] && free_way == UINT32_MAX)
+			free_way = w;
+	}
+	if (w < first + a->ways) {
 		tlb_drop(c, a, w);
-	} else {
-		for (w = first; w < first + a->ways; w++) {
-			if (!a->tag[w]) {
-				free_way = w;
-				break;
-			}
-		}
+	} else if (free_way != UINT32_MAX) {
 		w = free_way;
-		if (w == UINT32_MAX) {
-			w = tlb_victim(c, kind, first);
-			tlb_drop(c, a, w);
-			c->stat[STAT_tlb_evictions]++;
-		}
+	} else {
+		w = tlb_victim(c, kind, first);
+		tlb_drop(c, a, w);
+		c->stat[STAT_tlb_evictions]++;
 	}
 	e = &a->e[w];
 	*e = *from;
