@@ -46,11 +46,11 @@ static gboolean on_signal(void *ctx)
 	s->count++;
 	if (s->count == 1)
 		fb_info("interrupted: keeping what was measured (again to stop at once)");
-	if (s->running) {
+	for (struct child *c = s->running; c; c = c->next) {
 		if (s->count == 1)
-			child_stop(s->running);
+			child_stop(c);
 		else
-			child_kill(s->running, SIGKILL);
+			child_kill(c, SIGKILL);
 	}
 	return G_SOURCE_CONTINUE;
 }
@@ -151,7 +151,6 @@ static void on_child_exit(GPid pid, int status, void *ctx)
 	c->gone = true;
 	c->signaled = WIFSIGNALED(status);
 	c->status = c->signaled ? WTERMSIG(status) : WEXITSTATUS(status);
-	g_main_loop_quit(c->loop);
 }
 
 static gboolean on_tick(void *ctx)
@@ -168,7 +167,7 @@ static gboolean on_tick(void *ctx)
 	return G_SOURCE_CONTINUE;
 }
 
-bool child_run(struct child *c)
+bool child_start(struct child *c)
 {
 	GSpawnFlags flags = G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_SEARCH_PATH;
 	g_autoptr(GError) err = NULL;
@@ -182,23 +181,47 @@ bool child_run(struct child *c)
 		return false;
 	}
 	c->started = true;
-	c->loop = g_main_loop_new(NULL, FALSE);
 	if (out >= 0)
 		c->pipes[0] = pipe_new(out, c->out, c->ctx);
 	c->pipes[1] = pipe_new(error, c->err, c->ctx);
 	g_child_watch_add(c->pid, on_child_exit, c);
-
-	guint tick = g_timeout_add(250, on_tick, c);
-
+	c->tick = g_timeout_add(250, on_tick, c);
+	c->next = c->signals->running;
 	c->signals->running = c;
 	if (c->signals->count)
 		child_stop(c);
-	g_main_loop_run(c->loop);
-	c->signals->running = NULL;
-	g_source_remove(tick);
+	return true;
+}
+
+void child_wait(void)
+{
+	g_main_context_iteration(NULL, TRUE);
+}
+
+bool child_gone(const struct child *c)
+{
+	return c->gone;
+}
+
+void child_finish(struct child *c)
+{
+	struct child **at = &c->signals->running;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	g_source_remove(c->tick);
 	pipe_finish(c->pipes[0]);
 	pipe_finish(c->pipes[1]);
 	g_spawn_close_pid(c->pid);
-	g_main_loop_unref(c->loop);
+}
+
+bool child_run(struct child *c)
+{
+	if (!child_start(c))
+		return false;
+	while (!child_gone(c))
+		child_wait();
+	child_finish(c);
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A child process watched line by line: its output relayed as it comes, ended
- * when it takes too long or the user interrupts. One child at a time; main
- * thread only (runs a main loop).
+ * Child processes watched line by line: their output relayed as it comes, ended
+ * when they take too long or the user interrupts. Main thread only (runs the main
+ * context, which serves all children at once).
  */
 #ifndef HOST_TOOLS_CHILD_H
 #define HOST_TOOLS_CHILD_H
@@ -15,11 +15,11 @@ struct child;
 
 /*
  * Interrupts (SIGINT, SIGTERM, SIGHUP) of the whole program: counted, and passed
- * on to the running child, the first as SIGTERM, further ones as SIGKILL.
+ * on to the running children, the first as SIGTERM, further ones as SIGKILL.
  */
 struct child_signals {
 	u32 count;
-	struct child *running;
+	struct child *running;	/* a list, by `next` */
 };
 
 /* From here on for as long as the program runs; `s` must live as long. */
@@ -46,7 +46,8 @@ struct child {
 
 	/* Private. */
 	GPid pid;
-	GMainLoop *loop;
+	guint tick;
+	struct child *next;
 	struct child_pipe *pipes[2];
 	s64 kill_at;		/* when SIGTERM has not helped; 0 = not ending */
 	bool gone;
@@ -54,6 +55,15 @@ struct child {
 
 /* Run to the end. false if it could not be started (reported). */
 bool child_run(struct child *c);
+/*
+ * The same in parts, for several at once: start, child_wait() until child_gone(), then finish,
+ * which takes the last of its output. A child that started has to be finished.
+ */
+bool child_start(struct child *c);
+/* Serve all children until something has happened to one of them. */
+void child_wait(void);
+bool child_gone(const struct child *c);
+void child_finish(struct child *c);
 /* End it: SIGTERM now, SIGKILL 10 s later. From line functions only. */
 void child_stop(struct child *c);
 

@@ -69,7 +69,7 @@ static bool check_kvm(void)
 	printf("\nThe kvm engine\n");
 	if (access("/dev/kvm", F_OK))
 		item(NOTE, "/dev/kvm", "not there",
-		     "a host with VT-x or AMD-V and kvm_intel or kvm_amd loaded; in a VM, nested virtualisation; in a container, --device /dev/kvm. engine = nested does without");
+		     "a host with VT-x or AMD-V and kvm_intel or kvm_amd loaded; in a VM, nested virtualisation; in a container, --device /dev/kvm. engine = soft does without");
 	else if (access("/dev/kvm", R_OK | W_OK))
 		item(NOTE, "/dev/kvm", g_strerror(errno),
 		     "add the user to the group kvm, or run as root");
@@ -94,6 +94,26 @@ static bool check_kvm(void)
 		item(g_str_has_prefix(says, "yes") ? GOOD : NOTE, *l, says, NULL);
 	}
 	return usable;
+}
+
+/* true if the soft engine works, which takes no more than a 64-bit x86. */
+static bool check_soft(void)
+{
+	g_autofree char *vmm = front_vmm(), *home = front_home(), *out = NULL;
+	g_autofree char *model = g_build_filename(home, "cost-models", "simple.ini", NULL);
+	char *const argv[] = { vmm, "probe", "--engine", "soft", NULL };
+	int status = 0;
+	bool usable = g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out,
+				   NULL, &status, NULL) && g_spawn_check_wait_status(status, NULL);
+	const char *colon = out ? strchr(out, ':') : NULL;
+
+	printf("\nThe soft engine\n");
+	if (colon)
+		out[strcspn(out, "\n")] = '\0';
+	item(usable ? GOOD : NOTE, "soft", colon ? colon + 2 : "the VMM does not run", "make");
+	if (access(model, R_OK))
+		item(BAD, "cost-models/simple.ini", model, "it is part of the tree; FAULTBED_HOME names the tree");
+	return usable && !access(model, R_OK);
 }
 
 /* Injecting into second-level faults needs a userfaultfd that serves faults of the kernel too. */
@@ -244,10 +264,10 @@ int cmd_doctor(int argc, char **argv)
 {
 	g_autoptr(GOptionContext) context = g_option_context_new("- what this host can do");
 	g_autoptr(GError) err = NULL;
-	bool kvm, nested, images, memory;
+	bool kvm, soft, nested, images, memory;
 
 	g_option_context_set_summary(
-		context, "Exit status: 0 scenarios can run here, by kvm or nested; 3 they cannot.");
+		context, "Exit status: 0 scenarios can run here, by kvm or soft; 3 they cannot.");
 	if (!g_option_context_parse(context, &argc, &argv, &err) || argc > 1) {
 		fb_err("%s (faultbed doctor --help)",
 		       err ? err->message : "faultbed doctor takes no argument");
@@ -255,6 +275,7 @@ int cmd_doctor(int argc, char **argv)
 	}
 	kvm = check_kvm();
 	check_userfaultfd();
+	soft = check_soft();
 	nested = check_qemu();
 	nested &= check_file("appliance", front_appliance(), "make appliance");
 	printf("\nThe guest\n");
@@ -263,11 +284,11 @@ int cmd_doctor(int argc, char **argv)
 	memory = check_resources();
 	check_settings();
 	check_tools();
-	if (images && (kvm || (nested && memory))) {
-		printf("\nScenarios run here, with engine = %s.\n", kvm ? "kvm" : "nested");
+	if (images && (kvm || soft || (nested && memory))) {
+		printf("\nScenarios run here, with engine = %s.\n", kvm ? "kvm" : soft ? "soft" : "nested");
 		return STATUS_DONE;
 	}
 	printf("\nScenarios cannot run here yet: see the lines marked \"no\"%s.\n",
-	       kvm || nested ? "" : ", and the engines above, of which one is needed");
+	       kvm || soft || nested ? "" : ", and the engines above, of which one is needed");
 	return STATUS_HOST;
 }

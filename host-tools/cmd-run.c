@@ -13,6 +13,7 @@ struct run_options {
 	char **set, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel;
 	gboolean console, all, quiet;
+	int jobs;
 };
 
 /* What `faultbed-vmm probe` says: "kvm: yes: ..." or "kvm: no: WHY". true if it can be used. */
@@ -82,20 +83,19 @@ static int choose_engine(struct job *job, const struct run_options *opt)
 	g_autofree char *says = NULL;
 	bool kvm;
 
-	if (want == ENGINE_SOFT || want == ENGINE_QEMU || want == ENGINE_LIBVIRT) {
+	if (want == ENGINE_QEMU || want == ENGINE_LIBVIRT) {
 		const char *origin = scenario_origin(job->scenario, "vm", "engine");
 
-		fb_err("%s: engine = %s: not built yet in this version; there are kvm and nested",
+		fb_err("%s: engine = %s: not built yet in this version; there are kvm, soft and nested",
 		       origin, engine_name(want));
 		return STATUS_HOST;
 	}
 	kvm = probe_kvm(&says);
 	if (want == ENGINE_KVM && !kvm) {
-		fb_err("engine = kvm: %s; engine = nested runs the same VMM without it",
-		       probe_reason(says));
+		fb_err("engine = kvm: %s; engine = soft needs none of it", probe_reason(says));
 		return STATUS_HOST;
 	}
-	job->engine = want == ENGINE_AUTO ? kvm ? ENGINE_KVM : ENGINE_NESTED : want;
+	job->engine = want == ENGINE_AUTO ? kvm ? ENGINE_KVM : ENGINE_SOFT : want;
 	if (want == ENGINE_AUTO)
 		job->engine_why = g_strdup_printf("auto: %s", kvm ? says : probe_reason(says));
 	else
@@ -103,8 +103,13 @@ static int choose_engine(struct job *job, const struct run_options *opt)
 						  scenario_origin(job->scenario, "vm", "engine"));
 	if (!opt->quiet)
 		fb_info("engine: %s (%s)%s", engine_name(job->engine), job->engine_why,
-			job->engine == ENGINE_NESTED ? "; its times and rates mean nothing" : "");
-	return job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : STATUS_DONE;
+			job->engine == ENGINE_NESTED ? "; its times and rates mean nothing" :
+			job->engine == ENGINE_SOFT ? "; its time is virtual" : "");
+	job->parallel = (u32)opt->jobs;
+
+	int status = job_settle(job);
+
+	return !status && job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : status;
 }
 
 static char *now_text(void)
@@ -216,6 +221,8 @@ int cmd_run(int argc, char **argv)
 		{ "all", 'a', 0, G_OPTION_ARG_NONE, &opt.all,
 		  "print counters of second sources and of the engine too, and histograms", NULL },
 		{ "quiet", 'q', 0, G_OPTION_ARG_NONE, &opt.quiet, "print no table", NULL },
+		{ "jobs", 'j', 0, G_OPTION_ARG_INT, &opt.jobs,
+		  "soft: so many cells side by side (as many as the host has CPUs and memory for)", "N" },
 		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &opt.files, NULL, "FILE" },
 		{ 0 }
 	};
@@ -233,6 +240,8 @@ int cmd_run(int argc, char **argv)
 	g_option_context_add_main_entries(context, entries, NULL);
 	if (!g_option_context_parse(context, &argc, &argv, &err))
 		fb_err("%s (faultbed run --help)", err->message);
+	else if (opt.jobs < 0)
+		fb_err("--jobs %d: a number of cells, 1 or more", opt.jobs);
 	else if (!opt.files || opt.files[1])
 		fb_err("faultbed run takes one scenario file (faultbed list names those there are)");
 	else

@@ -21,7 +21,7 @@ static bool may_differ(const char *key)
 {
 	static const char *const keys[] = {
 		"guest.kernel", "guest.initrd",	    "run.repeat", "run.seed",
-		"run.timeout",	"run.boot_timeout", "vm.engine",
+		"run.timeout",	"run.boot_timeout", "run.host_timeout", "vm.engine",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -128,7 +128,8 @@ static void print_group(FILE *to, JsonObject *sa, JsonObject *sb, const char *of
 		JsonObject *a = json_node_get_object(node), *b = summary_object(gb, name);
 		struct compare_figure f;
 
-		if (!all && (strchr(name, '@') || !strcmp(summary_string(a, "source", ""), "kvm")))
+		if (!all && (strchr(name, '@') || g_str_has_prefix(name, "soft_") ||
+			     !strcmp(summary_string(a, "source", ""), "kvm")))
 			continue;
 		if (!b) {
 			fprintf(to, " %-*s only in the first\n", NAME_WIDTH, name);

@@ -30,6 +30,8 @@ char *front_initrd(void);			/* and its initramfs */
 char *front_appliance(void);
 char *front_qemu(void);				/* FAULTBED_QEMU, or found in PATH; NULL if there is none */
 
+/* Memory that the host can give, MiB; more than any host has if it does not tell. */
+u64 front_available_mib(void);
 /* Standard output of a command without its last newline, NULL if it could not be run or failed. */
 char *front_output_of(const char *const *argv);
 /* "1,234,567" and the like, g_free(). */

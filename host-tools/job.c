@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cost-file.h"
 #include "initramfs.h"
 #include "machine/loader.h"
 #include "summary.h"
@@ -99,6 +100,7 @@ static void cell_free(void *p)
 	scenario_free(cell->scenario);
 	g_free(cell->kernel);
 	g_free(cell->initrd);
+	g_free(cell->cost_model);
 	if (cell->vm)
 		json_object_unref(cell->vm);
 	if (cell->end)
@@ -150,6 +152,45 @@ static void job_one_apic(struct job *job)
 	g_ptr_array_add(job->set, g_strdup("vm.apic=xapic"));
 }
 
+/* vm.cost_model as a file: a name is one of the project's own. */
+static bool cell_cost_model(struct cell *cell)
+{
+	const struct scenario *s = cell->scenario;
+	const char *name = s->cost_model ? s->cost_model : "simple";
+	struct cost_model model;
+
+	if (!strcmp(name, "none")) {
+		fb_err("%s: vm.cost_model = none: the soft engine's time is what a cost model says; auto is simple",
+		       scenario_origin(s, "vm", "cost_model"));
+		return false;
+	}
+	if (strchr(name, '/')) {
+		cell->cost_model = g_strdup(name);
+	} else {
+		g_autofree char *home = front_home(), *file = g_strconcat(name, ".ini", NULL);
+
+		cell->cost_model = g_build_filename(home, "cost-models", file, NULL);
+		if (!g_file_test(cell->cost_model, G_FILE_TEST_EXISTS)) {
+			fb_err("%s: vm.cost_model = %s: there is no %s; a file of your own is written with a slash, ./%s",
+			       scenario_origin(s, "vm", "cost_model"), name, cell->cost_model, file);
+			return false;
+		}
+	}
+	return !cost_file_load(cell->cost_model, &model);
+}
+
+int job_settle(struct job *job)
+{
+	if (job->engine != ENGINE_SOFT) {
+		job_one_apic(job);
+		return STATUS_DONE;
+	}
+	for (u32 i = 0; i < job->cells->len; i++)
+		if (!cell_cost_model(job->cells->pdata[i]))
+			return STATUS_BAD_INPUT;
+	return STATUS_DONE;
+}
+
 struct job *job_new(const char *path, GPtrArray *set)
 {
 	struct job *job = g_new0(struct job, 1);
@@ -175,7 +216,6 @@ struct job *job_new(const char *path, GPtrArray *set)
 			goto fail;
 		g_ptr_array_add(job->cells, cell);
 	}
-	job_one_apic(job);
 	return job;
 fail:
 	job_free(job);
@@ -250,10 +290,15 @@ char **job_argv(const struct job *job, const struct cell *cell, const char *vmm,
 	}
 
 	const char *const rest[] = { "--cell", cell->name, "--kernel", kernel, "--initrd", initrd,
-				     "--engine", "kvm", "-o", records };
+				     "--engine", job->engine == ENGINE_SOFT ? "soft" : "kvm",
+				     "-o", records };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
 		g_ptr_array_add(argv, g_strdup(rest[i]));
+	if (cell->cost_model) {
+		g_ptr_array_add(argv, g_strdup("--cost-model"));
+		g_ptr_array_add(argv, g_strdup(cell->cost_model));
+	}
 	if (job->engine == ENGINE_NESTED) {
 		g_ptr_array_add(argv, g_strdup("--trust"));
 		g_ptr_array_add(argv, g_strdup(NESTED_TRUST));
@@ -262,9 +307,14 @@ char **job_argv(const struct job *job, const struct cell *cell, const char *vmm,
 	return (char **)g_ptr_array_free(argv, FALSE);
 }
 
-s64 job_cell_limit_us(const struct cell *cell)
+s64 job_cell_limit_us(const struct job *job, const struct cell *cell)
 {
-	return cell->scenario->timeout_ns / NSEC_PER_USEC + LEAVE_SLACK_S * G_USEC_PER_SEC;
+	u64 ns = scenario_host_limit(cell->scenario, job->engine == ENGINE_SOFT);
+
+	/* On virtual time run.timeout is none of the host's. */
+	if (job->engine != ENGINE_SOFT)
+		ns = MIN(ns ? ns : UINT64_MAX, cell->scenario->timeout_ns);
+	return ns / NSEC_PER_USEC + LEAVE_SLACK_S * G_USEC_PER_SEC;
 }
 
 void job_vmm_line(struct job *job, u32 i, const char *line)

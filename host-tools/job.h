@@ -21,6 +21,7 @@ struct cell {
 	char **set;		/* what [vary] sets in it, "section.key=value" */
 	struct scenario *scenario;	/* with that set: one cell */
 	char *kernel, *initrd;	/* files of the host */
+	char *cost_model;	/* soft only */
 
 	/* Filled from the records. */
 	JsonObject *vm;		/* NULL if the guest never became ready */
@@ -36,7 +37,8 @@ struct job {
 	GPtrArray *set;		/* the user's --set, in order */
 	struct scenario *scenario;
 	GPtrArray *cells;	/* struct cell */
-	enum scenario_engine engine;	/* chosen: kvm or nested */
+	enum scenario_engine engine;	/* chosen: kvm, soft or nested */
+	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs and memory for */
 	char *engine_why;
 	char *appliance_kernel;	/* nested */
 	char *qemu, *qemu_version;	/* nested */
@@ -55,8 +57,13 @@ const char *engine_name(enum scenario_engine engine);
 /* The VMM's arguments for one cell, a vector for g_strfreev(); `vmm` becomes argv[0]. */
 char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
 		const char *initrd, const char *records);
+/*
+ * The engine is chosen: what of the cells hangs on it. A cost model for each on soft, one
+ * local APIC for all elsewhere. An enum status, reported.
+ */
+int job_settle(struct job *job);
 /* How long the VMM may take for a cell at most, its own time limit and leaving included, us. */
-s64 job_cell_limit_us(const struct cell *cell);
+s64 job_cell_limit_us(const struct job *job, const struct cell *cell);
 /*
  * A line that the VMM wrote to standard error: progress is shown with the cell's
  * number, all else as it is, and the last error is kept as the cell's `why`.
@@ -74,7 +81,10 @@ void job_cell_check(struct cell *cell);
 /* The exit status of the whole. */
 int job_status(const struct job *job);
 
-/* Run the cells here, on /dev/kvm; or all of them in one appliance under QEMU. An enum status. */
+/*
+ * Run the cells here, a VMM process each: one after another on kvm, whose cells would be in each
+ * other's way; side by side on soft. Or all of them in one appliance under QEMU. An enum status.
+ */
 int direct_run(struct job *job);
 int nested_run(struct job *job);
 

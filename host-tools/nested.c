@@ -215,17 +215,6 @@ static u64 appliance_mib(const struct appliance *a, const char *initrd)
 	return guest + APPLIANCE_MIB + 2 * file_mib(initrd);
 }
 
-static u64 host_available_mib(void)
-{
-	g_autofree char *text = NULL;
-	const char *line;
-
-	if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL))
-		return UINT64_MAX;
-	line = strstr(text, "MemAvailable:");
-	return line ? strtoull(line + strlen("MemAvailable:"), NULL, 10) / 1024 : UINT64_MAX;
-}
-
 /* In an option with parts, a comma inside of a part is doubled. */
 static char *qemu_escaped(const char *path)
 {
@@ -278,7 +267,7 @@ static void on_at_line(struct appliance *a, const char *line)
 		a->cell = a->first + n;
 		a->in_cell = true;
 		fb_info("cell %u/%u: %s", a->cell + 1, a->job->cells->len, cell->name);
-		a->child.deadline = now + job_cell_limit_us(cell) * CELL_SLACK;
+		a->child.deadline = now + job_cell_limit_us(a->job, cell) * CELL_SLACK;
 	} else if (!strcmp(line, "@done")) {
 		a->done = true;
 	} else if (g_str_has_prefix(line, "@failed ")) {
@@ -358,7 +347,7 @@ static void appliance_died(struct appliance *a)
 
 static int check_memory(u64 mib)
 {
-	u64 have = host_available_mib();
+	u64 have = front_available_mib();
 
 	if (mib <= have)
 		return STATUS_DONE;

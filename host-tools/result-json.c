@@ -115,6 +115,28 @@ static JsonObject *host_json(void)
 	return o;
 }
 
+/*
+ * What each cell's VMM says of its host and its boot there. It comes with the record `vm`, and in
+ * a result all of that kind is in one place.
+ */
+static JsonArray *cells_provenance(const struct job *job)
+{
+	JsonArray *cells = json_array_new();
+
+	for (u32 i = 0; i < job->cells->len; i++) {
+		const struct cell *cell = job->cells->pdata[i];
+		JsonObject *from = summary_object(cell->vm, "provenance");
+
+		if (from) {
+			json_array_add_object_element(cells, json_object_ref(from));
+			json_object_remove_member(cell->vm, "provenance");
+		} else {
+			json_array_add_null_element(cells);
+		}
+	}
+	return cells;
+}
+
 static JsonObject *provenance_json(const struct job *job, int argc, char **argv)
 {
 	g_autofree char *home = front_home(), *vmm = front_vmm();
@@ -140,12 +162,13 @@ static JsonObject *provenance_json(const struct job *job, int argc, char **argv)
 		json_object_set_string_member(o, "qemu", job->qemu_version);
 		json_object_set_string_member(o, "appliance_kernel", job->appliance_kernel);
 	}
+	json_object_set_array_member(o, "cells", cells_provenance(job));
 	return o;
 }
 
 JsonNode *result_build(const struct job *job, int argc, char **argv)
 {
-	JsonObject *o = json_object_new();
+	JsonObject *o = json_object_new(), *provenance = provenance_json(job, argc, argv);
 	JsonArray *cells = json_array_new();
 	bool complete = !job->signals.count;
 
@@ -164,7 +187,7 @@ JsonNode *result_build(const struct job *job, int argc, char **argv)
 	json_object_set_boolean_member(o, "complete", complete);
 	json_object_set_int_member(o, "status", job_status(job));
 	json_object_set_array_member(o, "cells", cells);
-	json_object_set_object_member(o, "provenance", provenance_json(job, argc, argv));
+	json_object_set_object_member(o, "provenance", provenance);
 
 	JsonNode *root = json_node_alloc();
 

@@ -50,13 +50,13 @@ static char *rate_tags(JsonObject *rate)
 {
 	JsonArray *trust = summary_array(rate, "trust"), *remarks = summary_array(rate, "remarks");
 	u32 nr_trust = trust ? json_array_get_length(trust) : 0;
-	bool nested = false;
+	bool nested = false, is_virtual = !strcmp(summary_string(rate, "time", "host"), "virtual");
 
 	for (u32 i = 0; i < nr_trust; i++)
 		nested |= g_str_has_prefix(json_array_get_string_element(trust, i), "nested");
-	bool is_virtual = !strcmp(summary_string(rate, "time", "host"), "virtual");
 
-	return g_strconcat(nested ? " [nested]" : nr_trust ? " [trust!]" : "",
+	/* What is to be said of virtual time its own tag says. */
+	return g_strconcat(nested ? " [nested]" : nr_trust && !is_virtual ? " [trust!]" : "",
 			   remarks && json_array_get_length(remarks) ? " [!]" : "",
 			   is_virtual ? " [virtual time]" : "", NULL);
 }
@@ -90,8 +90,8 @@ bool show_listed(const char *name, JsonObject *counter, bool all)
 
 	if (all || is_essential(name))
 		return true;
-	return !strchr(name, '@') && strcmp(source, "kvm") && *source != '/' &&
-	       summary_number(counter, "mean", 0) != 0;
+	return !strchr(name, '@') && strcmp(source, "kvm") && !g_str_has_prefix(name, "soft_") &&
+	       *source != '/' && summary_number(counter, "mean", 0) != 0;
 }
 
 static void show_counters(FILE *to, JsonObject *summary, bool all)

@@ -153,7 +153,19 @@ static void add_host(JsonObject *all, JsonObject *na, struct vm *vm, const struc
 	g_free(per_vcpu);
 }
 
-/* The engine's own statistics, prefixed with its name; those that did not move are left out. */
+/* Statistics of an engine that have the name of a counter which means the same on any machine. */
+static char *engine_stat_name(const struct vm *vm, const char *name)
+{
+	static const char *const plain[] = { "instructions", "cycles", "page_walks" };
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(plain); i++)
+		if (strcmp(name, plain[i]) == 0)
+			return g_strdup(name);
+	return g_strdup_printf("%s_%s", vm->engine->name, name);
+}
+
+/* The engine's own statistics, mostly prefixed with its name; those that did not move are left out. */
 static void add_engine(JsonObject *all, struct vm *vm, const struct sample *from, const struct sample *to)
 {
 	u64 *per_vcpu = g_new0(u64, to->nr_cpus);
@@ -163,7 +175,7 @@ static void add_engine(JsonObject *all, struct vm *vm, const struct sample *from
 		const struct engine_stat *a = &g_array_index(from->stats, struct engine_stat, i);
 		const struct engine_stat *b = &g_array_index(to->stats, struct engine_stat, i);
 		u64 value = b->gauge ? b->value : b->value - a->value;
-		char *name = g_strdup_printf("%s_%s", vm->engine->name, b->name);
+		char *name = engine_stat_name(vm, b->name);
 		JsonObject *o;
 
 		if (value) {
