@@ -86,6 +86,8 @@ void soft_kvmclock_update(struct soft_cpu *c)
 {
 	gpa_t gpa = c->kvmclock & ~CLOCK_ENABLE;
 	struct clock_time t = { .flags = CLOCK_FLAG_STABLE };
+	int8_t shift;
+	u32 mul;
 
 	if (!(c->kvmclock & CLOCK_ENABLE))
 		return;
@@ -95,7 +97,9 @@ void soft_kvmclock_update(struct soft_cpu *c)
 	 */
 	t.tsc_timestamp = (u64)c->tsc_offset;
 	t.version = clock_version(c, gpa);
-	clock_scale(c->svm->hz, &t.tsc_to_system_mul, &t.tsc_shift);
+	clock_scale(c->svm->hz, &mul, &shift);
+	t.tsc_to_system_mul = mul;
+	t.tsc_shift = shift;
 	clock_write(c, gpa, &t, sizeof(t));
 }
 

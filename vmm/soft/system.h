@@ -154,5 +154,6 @@ bool soft_decode_far(struct soft_decode *d, struct soft_op *op);		/* far.c */
 bool soft_decode_control(struct soft_decode *d, struct soft_op *op);		/* ops-control.c */
 bool soft_decode_io(struct soft_decode *d, struct soft_op *op);			/* ops-io.c */
 bool soft_decode_syscall(struct soft_decode *d, struct soft_op *op);		/* ops-syscall.c */
+bool soft_decode_flags(struct soft_decode *d, struct soft_op *op);		/* ops-flags.c */
 
 #endif
