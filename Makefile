@@ -57,7 +57,7 @@ SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart
 SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units console dump json-text placement record record-vm refault \
-	report run-threads sample session snapshot snapshot-cache vcpu vm
+	report run-threads sample session session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare cpio direct front initramfs job \
 	nested records result-json result-read show show-table stats summary
 

@@ -94,6 +94,31 @@ void console_byte(void *ctx, u8 byte)
 		c->on_panic(c->ctx);
 }
 
+void console_transfer(struct saver *s, struct console *c)
+{
+	u32 nr, i;
+
+	g_mutex_lock(&c->lock);
+	saver_begin(s, "console", 1);
+	saver_string(s, c->keep);
+	saver_string(s, c->line);
+	saver_bool(s, &c->panic);
+	saver_bool(s, &c->oops);
+	saver_u64(s, &c->bytes);
+	nr = saver_count(s, c->marked->len, CONSOLE_MARKED_MAX, 5, "the number of marked lines");
+	if (s->loading)
+		g_ptr_array_set_size(c->marked, 0);
+	for (i = 0; i < nr; i++) {
+		char *line = s->loading ? NULL : c->marked->pdata[i];
+
+		saver_text(s, &line);
+		if (s->loading)
+			g_ptr_array_add(c->marked, line ? line : g_strdup(""));
+	}
+	saver_end(s);
+	g_mutex_unlock(&c->lock);
+}
+
 void console_flush(struct console *c)
 {
 	GString *out;

@@ -10,6 +10,7 @@
 #include <glib.h>
 
 #include "base/types.h"
+#include "core/saver.h"
 
 #define CONSOLE_KEEP	(256u << 10)
 
@@ -33,5 +34,7 @@ void console_destroy(struct console *c);
 void console_byte(void *ctx, u8 byte);
 /* Copy what is pending. Service loop and, at the end, whoever tears down. */
 void console_flush(struct console *c);
+/* What was kept and judged, for snapshots: a section. Not what is pending; with no vCPU running. */
+void console_transfer(struct saver *s, struct console *c);
 
 #endif

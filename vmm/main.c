@@ -21,9 +21,9 @@
 
 struct options {
 	char **set;
-	char *cell, *kernel, *initrd, *cost_model, *output, *engine;
+	char *cell, *kernel, *initrd, *cost_model, *output, *engine, *snapshot, *save_snapshot;
 	char **trust;
-	gboolean quiet, verbose;
+	gboolean quiet, verbose, no_snapshot;
 	int console_fd;
 };
 
@@ -91,6 +91,10 @@ static enum status run_cell(const struct scenario *s, const struct options *opt,
 		fb_err("%s: no kernel: give guest.kernel or --kernel (faultbed run finds the project's own)", s->path);
 		return STATUS_BAD_INPUT;
 	}
+	if ((opt->snapshot || opt->save_snapshot) && !engine->save) {
+		fb_err("engine = %s has no snapshots: its guests depend on the host; soft has", engine->name);
+		return STATUS_HOST;
+	}
 	status = vm_build(s, engine, &vm, &setup);
 	if (status != STATUS_DONE) {
 		session_record_failure(params, status);
@@ -108,6 +112,7 @@ static enum status cmd_run(const char *path, const struct options *opt)
 	struct session_params params = {
 		.cell = opt->cell ? opt->cell : "all", .record_fd = -1, .console_fd = opt->console_fd,
 		.progress = !opt->quiet,
+		.snapshot = { .load = opt->snapshot, .save = opt->save_snapshot, .off = opt->no_snapshot },
 	};
 	struct scenario *s = scenario_load(path, (const char *const *)opt->set,
 					   opt->set ? g_strv_length(opt->set) : 0);
@@ -140,6 +145,9 @@ int main(int argc, char **argv)
 		{ "kernel", 0, 0, G_OPTION_ARG_FILENAME, &opt.kernel, "kernel image, instead of guest.kernel", "FILE" },
 		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "initramfs, instead of guest.initrd", "FILE" },
 		{ "cost-model", 0, 0, G_OPTION_ARG_FILENAME, &opt.cost_model, "engine soft: what vm.cost_model means", "FILE" },
+		{ "snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.snapshot, "start from this booted guest", "FILE" },
+		{ "save-snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.save_snapshot, "boot, and keep the booted guest in FILE", "FILE" },
+		{ "no-snapshot", 0, 0, G_OPTION_ARG_NONE, &opt.no_snapshot, "boot, and keep nothing", NULL },
 		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "append records to FILE, one JSON object a line", "FILE" },
 		{ "engine", 0, 0, G_OPTION_ARG_STRING, &opt.engine, "kvm (the default) or soft", "NAME" },
 		{ "trust", 0, 0, G_OPTION_ARG_STRING_ARRAY, &opt.trust, "a remark that belongs beside every rate", "TEXT" },
@@ -159,6 +167,8 @@ int main(int argc, char **argv)
 		g_error_free(error);
 	} else if (argc == 2 && strcmp(argv[1], "probe") == 0) {
 		status = cmd_probe(&opt);
+	} else if (!!opt.snapshot + !!opt.save_snapshot + opt.no_snapshot > 1) {
+		fb_err("--snapshot, --save-snapshot and --no-snapshot exclude each other");
 	} else if (argc == 3 && strcmp(argv[1], "run") == 0) {
 		status = cmd_run(argv[2], &opt);
 	} else {
@@ -173,5 +183,7 @@ int main(int argc, char **argv)
 	g_free(opt.cost_model);
 	g_free(opt.output);
 	g_free(opt.engine);
+	g_free(opt.snapshot);
+	g_free(opt.save_snapshot);
 	return (int)status;
 }

@@ -63,6 +63,7 @@ struct session {
 	u64 host_start;			/* (c) host ns */
 	u64 host_limit;			/* (c) ns of host time, 0 = none */
 	u64 next_beat;			/* host ns after host_start; virtual time only */
+	struct session_snapshot snapshot;	/* virtual time only */
 
 	GMutex lock;			/* all below */
 	enum session_state state;
@@ -205,14 +206,30 @@ static u64 session_host_ns(const struct session *ss)
 	return (u64)g_get_monotonic_time() * 1000 - ss->host_start;
 }
 
+/* What was done with snapshots is of this run only, like all in a provenance. */
+static JsonObject *session_snapshot_object(const struct session *ss)
+{
+	const struct session_snapshot *snap = &ss->snapshot;
+	JsonObject *o = json_object_new();
+
+	json_object_set_string_member(o, "use", snap->how);
+	json_object_set_string_member(o, "key", snap->key.digest);
+	json_object_set_int_member(o, "host_ns", (gint64)snap->host_ns);
+	if (snap->bytes)
+		json_object_set_int_member(o, "bytes", (gint64)snap->bytes);
+	return o;
+}
+
 static void session_write_vm_record(struct session *ss)
 {
-	JsonObject *r = record_vm(ss->vm, ss->s, ss->setup, ss->params->cell), *o = json_object_new();
+	JsonObject *r = record_vm(ss->vm, ss->s, ss->setup, ss->params->cell), *o = json_object_new(), *provenance;
 
 	json_object_set_int_member(o, "ready_ns", (gint64)session_now(ss));
 	json_object_set_object_member(r, "boot", o);
-	json_object_set_int_member(json_object_get_object_member(r, "provenance"), "boot_host_ns",
-				   (gint64)session_host_ns(ss));
+	provenance = json_object_get_object_member(r, "provenance");
+	json_object_set_int_member(provenance, "boot_host_ns", (gint64)session_host_ns(ss));
+	if (ss->virtual)
+		json_object_set_object_member(provenance, "snapshot", session_snapshot_object(ss));
 	json_object_set_object_member(r, "guest", json_object_ref(ss->guest));
 	record_write(r, ss->params->record_fd);
 }
@@ -344,13 +361,18 @@ static void session_booted(struct session *ss)
 	if (ss->vm->boot_done)
 		ss->vm->boot_done(ss->vm);
 	session_write_vm_record(ss);
-	session_say(ss, "guest is up after %.1f s%s", (double)session_now(ss) / 1e9,
+	session_say(ss, "guest is up after %.*f s%s", ss->virtual ? 3 : 1, (double)session_now(ss) / 1e9,
 		    ss->virtual ? " of virtual time" : "");
-	if (ss->s->knob_name->len) {
+	if (!ss->s->knob_name->len) {
+		session_next(ss);
+	} else if (vm_knobs(ss->vm, ss->s) == STATUS_DONE) {
 		ss->state = SESSION_KNOBS;
 		control_send(ss, "knobs\n");
 	} else {
-		session_next(ss);
+		ss->failed = true;
+		if (!ss->why)
+			ss->why = g_strdup("the guest's table of knobs takes no more");
+		session_quit(ss);
 	}
 }
 
@@ -732,28 +754,120 @@ static void session_destroy(struct session *ss)
 	g_mutex_clear(&ss->lock);
 }
 
-/* Two runners, for time of the host's and time of the VM's own; nothing else here tells engines apart. */
-static int session_go(struct session *ss)
+static void transfer_pairs(struct saver *s, JsonObject **pairs)
+{
+	GList *members = json_object_get_members(*pairs), *m = members;
+	u32 nr = saver_count(s, json_object_get_size(*pairs), CONTROL_KEEP_MAX, 10, "the number of facts"), i;
+	JsonObject *old = *pairs;
+
+	if (s->loading)
+		*pairs = json_object_new();
+	for (i = 0; i < nr; i++) {
+		char *name = NULL, *value = NULL;
+
+		if (!s->loading) {
+			name = m->data;
+			value = (char *)json_object_get_string_member(old, name);
+			m = m->next;
+		}
+		saver_text(s, &name);
+		saver_text(s, &value);
+		if (s->loading && saver_check(s, name && value && g_utf8_validate(name, -1, NULL) &&
+					      g_utf8_validate(value, -1, NULL), "a fact"))
+			json_object_set_string_member(*pairs, name, value);
+		if (s->loading) {
+			g_free(name);
+			g_free(value);
+		}
+	}
+	g_list_free(members);
+	if (s->loading)
+		json_object_unref(old);
+}
+
+/*
+ * What a booted guest has told us: our part of its snapshot. Not what a repeat starts
+ * with empty, nor time-outs, which are the scenario's and already set.
+ */
+static void session_transfer(void *ctx, struct saver *s)
+{
+	struct session *ss = ctx;
+
+	console_transfer(s, &ss->console);
+	g_mutex_lock(&ss->lock);
+	saver_begin(s, "session", 1);
+	saver_bool(s, &ss->spoke);
+	saver_bool(s, &ss->failed);
+	saver_text(s, &ss->why);
+	saver_string(s, ss->line);
+	transfer_pairs(s, &ss->guest);
+	transfer_pairs(s, &ss->knobs);
+	saver_end(s);
+	if (s->loading)
+		ss->state = SESSION_BOOTED;
+	g_mutex_unlock(&ss->lock);
+}
+
+static void session_say_text(void *ctx, const char *text)
+{
+	session_say(ctx, "%s", text);
+}
+
+/*
+ * From the VM as it was built to a booted guest: by a snapshot, or by booting. Either way it
+ * then goes on from the same state. With vm->stop set it has ended before that.
+ */
+static enum status session_boot(struct session *ss, const struct run_lockstep_params *lp)
+{
+	struct vm *vm = ss->vm;
+	enum status status;
+	bool restored;
+
+	ss->snapshot = (struct session_snapshot) {
+		.vm = vm, .wish = &ss->params->snapshot, .part = { .transfer = session_transfer, .ctx = ss },
+		.latest = MIN(ss->s->boot_timeout_ns, ss->s->timeout_ns), .signal_fd = ss->params->signal_fd,
+		.say = session_say_text, .ctx = ss,
+	};
+	status = session_snapshot_begin(&ss->snapshot, ss->setup, &restored);
+	if (status != STATUS_DONE || restored || vm->stop != VM_RUNNING)
+		return status;
+	session_say(ss, "booting %u vCPUs", vm->topo.nr_cpus);
+	if (run_lockstep(vm, lp))
+		return STATUS_INTERNAL;
+	if (vm->stop != VM_RUNNING)
+		return STATUS_DONE;
+	return session_snapshot_booted(&ss->snapshot, !ss->console.panic && !ss->console.oops);
+}
+
+/*
+ * Two runners, for time of the host's and time of the VM's own; nothing else here tells
+ * engines apart. If not STATUS_DONE the VM could not run, which has been reported.
+ */
+static enum status session_go(struct session *ss)
 {
 	const struct run_lockstep_params lp = {
 		.signal_fd = ss->params->signal_fd, .host_tick = session_host_tick, .ctx = ss,
 	};
 	const struct run_threads_params tp = { .pin = ss->setup->pin, .signal_fd = ss->params->signal_fd };
 	struct vm *vm = ss->vm;
-	int err;
+	enum status status;
 
-	if (!ss->virtual)
-		return run_threads(vm, &tp);
-	err = run_lockstep(vm, &lp);
-	while (!err && vm->stop == VM_RUNNING) {
+	if (!ss->virtual) {
+		session_say(ss, "booting %u vCPUs", vm->topo.nr_cpus);
+		return run_threads(vm, &tp) ? STATUS_INTERNAL : STATUS_DONE;
+	}
+	status = session_boot(ss, &lp);
+	if (status == STATUS_DONE && vm->stop == VM_RUNNING) {
 		g_mutex_lock(&vm->lock);
 		g_mutex_lock(&ss->lock);
 		session_booted(ss);
 		g_mutex_unlock(&ss->lock);
 		g_mutex_unlock(&vm->lock);
-		err = run_lockstep(vm, &lp);
+		if (run_lockstep(vm, &lp))
+			status = STATUS_INTERNAL;
 	}
-	return err;
+	session_snapshot_end(&ss->snapshot);
+	return status;
 }
 
 enum status session_run(struct vm *vm, const struct scenario *s, struct vm_setup *setup,
@@ -764,13 +878,11 @@ enum status session_run(struct vm *vm, const struct scenario *s, struct vm_setup
 	char *why = NULL;
 
 	session_init(&ss);
-	session_say(&ss, "booting %u vCPUs", vm->topo.nr_cpus);
-	if (session_go(&ss)) {
-		status = STATUS_INTERNAL;
-		why = g_strdup("the vCPUs could not be started");
-	} else {
+	status = session_go(&ss);
+	if (status == STATUS_DONE)
 		status = session_status(&ss, &why);
-	}
+	else
+		why = g_strdup("the VM could not be started; standard error says why");
 	console_flush(&ss.console);
 	session_write_end(&ss, status, why);
 	if (status != STATUS_DONE)

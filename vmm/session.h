@@ -7,6 +7,7 @@
 #ifndef VMM_SESSION_H
 #define VMM_SESSION_H
 
+#include "session-snapshot.h"
 #include "vm.h"
 
 struct session_params {
@@ -15,6 +16,7 @@ struct session_params {
 	int console_fd;		/* where the guest's console is copied, -1 = nowhere */
 	int signal_fd;		/* readable = stop; -1 = none */
 	bool progress;		/* say on standard error what is going on */
+	struct snapshot_wish snapshot;	/* engines that can be saved only */
 };
 
 /*

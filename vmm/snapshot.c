@@ -51,6 +51,14 @@ static void transfer_key(struct saver *s, const struct snapshot_key *key)
 	saver_end(s);
 }
 
+/* When it was taken: read alone by snapshot_open(). */
+static void transfer_moment(struct saver *s, u64 *ready_ns)
+{
+	saver_begin(s, "moment", 1);
+	saver_u64(s, ready_ns);
+	saver_end(s);
+}
+
 static void transfer_vcpu_engine(struct saver *s, struct vcpu *vcpu, GByteArray *blob)
 {
 	const struct engine_ops *engine = vcpu->vm->engine;
@@ -85,7 +93,10 @@ static void transfer_engine(struct saver *s, struct vm *vm)
 static void transfer_all(struct saver *s, struct vm *vm, const struct snapshot_key *key,
 			 const struct snapshot_part *part)
 {
+	u64 ready_ns = vm->frontier;
+
 	transfer_key(s, key);
+	transfer_moment(s, &ready_ns);
 	transfer_engine(s, vm);
 	machine_transfer(s, vm);
 	part->transfer(part->ctx, s);
@@ -235,8 +246,8 @@ static bool read_all(int fd, u8 *to, size_t len, off_t offset)
 	return true;
 }
 
-/* The first pair that is not the same there; NULL if none. */
-static char *key_difference(const struct snapshot *snap, const struct snapshot_key *key, char **err)
+/* The first pair that is not the same there; NULL if none. Also finds the moment. */
+static char *key_difference(struct snapshot *snap, const struct snapshot_key *key, char **err)
 {
 	char *name = NULL, *value = NULL, *differs = NULL;
 	struct saver s;
@@ -253,6 +264,10 @@ static char *key_difference(const struct snapshot *snap, const struct snapshot_k
 		if (saver_ok(&s) && (g_strcmp0(name, key->pairs->pdata[i]) || g_strcmp0(value, key->pairs->pdata[i + 1])))
 			differs = g_strdup_printf("%s is \"%s\" there and \"%s\" here", (char *)key->pairs->pdata[i],
 						  value ? value : "", (char *)key->pairs->pdata[i + 1]);
+	}
+	if (!differs) {
+		saver_end(&s);
+		transfer_moment(&s, &snap->ready_ns);
 	}
 	if (!saver_ok(&s))
 		*err = g_strdup(s.err);

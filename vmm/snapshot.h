@@ -58,6 +58,7 @@ struct snapshot {
 	u8 *state;
 	size_t state_len;
 	u64 ram_offset;
+	u64 ready_ns;		/* the VM's time at which it was taken */
 };
 
 enum snapshot_found {

@@ -234,21 +234,7 @@ static enum status vm_cpus(struct vm *vm, const struct scenario *s, struct vm_se
 	return STATUS_DONE;
 }
 
-static void *vm_fdt(const struct vm *vm, const struct scenario *s, u32 *size)
-{
-	struct fdt_knob *knobs = g_new0(struct fdt_knob, s->knob_name->len + 1);
-	void *fdt;
-	u32 i;
-
-	for (i = 0; i < s->knob_name->len; i++)
-		knobs[i] = (struct fdt_knob) { s->knob_name->pdata[i], s->knob_value->pdata[i] };
-	fdt = fdt_build(vm->machine->channel.gpa, FAULTBED_CHANNEL_SIZE, FAULTBED_CHANNEL_VERSION, knobs,
-			s->knob_name->len, size);
-	g_free(knobs);
-	return fdt;
-}
-
-static enum status vm_knobs(struct vm *vm, const struct scenario *s)
+enum status vm_knobs(struct vm *vm, const struct scenario *s)
 {
 	u32 i;
 
@@ -276,7 +262,9 @@ static enum status vm_load(struct vm *vm, const struct scenario *s, struct vm_se
 		.kernel = setup->kernel, .initrd = setup->initrd, .rsdp = rsdp, .channel = vm->machine->channel.gpa,
 	};
 	enum status status = STATUS_DONE;
-	void *fdt = vm_fdt(vm, s, &req.fdt_size);
+	/* No knobs here: a boot is the same for all values of them, so that one does for all (docs/snapshots.md). */
+	void *fdt = fdt_build(vm->machine->channel.gpa, FAULTBED_CHANNEL_SIZE, FAULTBED_CHANNEL_VERSION, NULL, 0,
+			      &req.fdt_size);
 
 	setup->cmdline = g_strdup_printf("%s faultbed.channel=0x%llx,0x%x%s%s", VM_CMDLINE,
 					 (unsigned long long)vm->machine->channel.gpa, FAULTBED_CHANNEL_SIZE,
@@ -336,7 +324,7 @@ static enum status vm_check_engine(const struct scenario *s, const struct vm_set
 static enum status vm_build_parts(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
 {
 	enum status status;
-	gpa_t rsdp, low_end = 0;
+	gpa_t rsdp, channel, low_end = 0;
 
 	status = vm_check_engine(s, setup);
 	if (status == STATUS_DONE)
@@ -368,11 +356,14 @@ static enum status vm_build_parts(struct vm *vm, const struct scenario *s, struc
 	status = vm_cpus(vm, s, setup);
 	if (status != STATUS_DONE)
 		return status;
-	if (machine_init(vm) ||
-	    channel_init(&vm->machine->channel, vm, low_end - FAULTBED_CHANNEL_SIZE) || acpi_build(vm, &rsdp))
+	channel = low_end - FAULTBED_CHANNEL_SIZE;
+	if (machine_init(vm) || channel_init(&vm->machine->channel, vm, channel) || acpi_build(vm, &rsdp))
 		return STATUS_INTERNAL;
+	/* Only to see whether they can be asked for, before anything runs; then the table is emptied again. */
 	status = vm_knobs(vm, s);
-	return status == STATUS_DONE ? vm_load(vm, s, setup, rsdp) : status;
+	if (status != STATUS_DONE || channel_init(&vm->machine->channel, vm, channel))
+		return status != STATUS_DONE ? status : STATUS_INTERNAL;
+	return vm_load(vm, s, setup, rsdp);
 }
 
 enum status vm_build(const struct scenario *s, const struct engine_ops *engine, struct vm **out,

@@ -35,6 +35,11 @@ const struct engine_ops *vm_engine(const char *name);
  */
 enum status vm_build(const struct scenario *s, const struct engine_ops *engine, struct vm **vm,
 		     struct vm_setup *setup);
+/*
+ * Ask the guest for the scenario's knobs, by the channel, once it is up. Reported; vm_build()
+ * has found what is wrong with them already, so that only the guest's table can be full.
+ */
+enum status vm_knobs(struct vm *vm, const struct scenario *s);
 void vm_teardown(struct vm *vm, struct vm_setup *setup);
 
 #endif

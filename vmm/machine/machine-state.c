@@ -74,6 +74,7 @@ static void transfer_cpu(struct saver *s, struct vcpu *vcpu)
 	vcpu->mp_state = saver_enum(s, vcpu->mp_state, VCPU_WAIT_SIPI + 1, "a vCPU's activity");
 	saver_bool(s, &vcpu->nmi_pending);
 	saver_bool(s, &vcpu->timer_held);
+	saver_u64(s, &vcpu->skew_ns);
 	transfer_lapic(s, vcpu->lapic);
 	/* The PIT ticks on the boot processor's clock. */
 	clock_transfer(s, &vcpu->clock, known, vcpu->id ? 2 : 3);
