@@ -322,12 +322,16 @@ struct soft_block *soft_block_lookup(struct soft_cpu *c, bool single, int *ret)
 	struct soft_blocks *bs = c->svm->blocks;
 	u64 va = c->rip + c->seg[SEG_CS].base;
 	u8 key = (u8)(c->mode | (single ? BLOCK_SINGLE : 0));
+	struct soft_exec *e = c->exec;
 	struct soft_block *b, **link = c->link;
 	struct soft_code *code;
 	struct soft_xsc *x;
 	u32 off;
 
 	c->link = NULL;
+	/* The block of a crossing instruction is for one visit: the next may be of other bytes, or in another page. */
+	if (e && (link == &e->cross->next[0] || link == &e->cross->next[1]))
+		link = NULL;
 	*ret = SOFT_FAULT;
 	if (unlikely(c->mode != MODE_64)) {
 		va = (u32)va;

@@ -70,6 +70,11 @@ static int soft_translate_range(struct soft_cpu *c, u64 va, u32 len, enum soft_a
 	int ret;
 
 	*first = MIN(len, room);
+	/* Every byte's address has to be canonical before any page is looked at. */
+	if (unlikely(len > room) && c->mode == MODE_64 && va + room == 1ull << 47) {
+		c->fault = (struct soft_fault){ .vector = VEC_GP, .has_error = true };
+		return SOFT_FAULT;
+	}
 	ret = soft_translate(c, va, access, system, &x[0]);
 	if (ret || len <= room)
 		return ret;
@@ -105,19 +110,37 @@ static int soft_store(struct soft_cpu *c, u64 va, const void *buf, u32 len, bool
 	return SOFT_OK;
 }
 
+/*
+ * An address that is not canonical gives #SS instead of #GP if it is relative to the stack
+ * (SDM 3A 6.15): by RSP or RBP as base of the operand, overrides of DS and the
+ * like notwithstanding, or by what pushes and pops. Returns SOFT_FAULT.
+ */
+static int soft_stack_fault(struct soft_cpu *c, const struct soft_op *op, u64 va)
+{
+	bool base = op && (op->base == X86_RSP || op->base == X86_RBP) && !(op->amode & AMODE_SEG);
+
+	if (c->fault.vector == VEC_GP && c->mode == MODE_64 && (base || va - c->gpr[X86_RSP] + 8 <= 8))
+		c->fault.vector = VEC_SS;
+	return SOFT_FAULT;
+}
+
 int soft_load_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len)
 {
 	if (op)
 		soft_sync(c, op);
 	memset(c->val, 0, sizeof(c->val));
-	return soft_load(c, va, c->val, len, false);
+	if (unlikely(soft_load(c, va, c->val, len, false)))
+		return soft_stack_fault(c, op, va);
+	return SOFT_OK;
 }
 
 int soft_store_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *data, u32 len)
 {
 	if (op)
 		soft_sync(c, op);
-	return soft_store(c, va, data, len, false);
+	if (unlikely(soft_store(c, va, data, len, false)))
+		return soft_stack_fault(c, op, va);
+	return SOFT_OK;
 }
 
 int soft_check_write(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len)
@@ -127,7 +150,9 @@ int soft_check_write(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 l
 
 	if (op)
 		soft_sync(c, op);
-	return soft_translate_range(c, va, len, ACCESS_WRITE, false, x, &first);
+	if (unlikely(soft_translate_range(c, va, len, ACCESS_WRITE, false, x, &first)))
+		return soft_stack_fault(c, op, va);
+	return SOFT_OK;
 }
 
 int soft_load_system(struct soft_cpu *c, const struct soft_op *op, u64 va, void *buf, u32 len)

@@ -93,7 +93,7 @@ static bool soft_decode_extend(struct soft_decode *d, struct soft_op *op, bool i
 	bool mem = soft_is_mem(d, 1);
 	u32 from = d->arg[1].size, to = d->arg[0].size;
 
-	if (from == to) {	/* MOVSXD r32, r/m32 and the like: a plain move */
+	if (from >= to) {	/* MOVSXD r32, r/m32 and r16, r/m16 (which Zydis gives 32 bits): a plain move */
 		op->dst = soft_decode_reg(d->arg[0].reg.value);
 		if (mem)
 			soft_decode_mem(d, op, 1);

@@ -287,6 +287,7 @@ bool soft_decode_stack(struct soft_decode *d, struct soft_op *op)
 	case ZYDIS_MNEMONIC_LEAVE:
 		d->accesses = 1;
 		op->fn = fast ? op_leave : op_leave_any;
+		op->base = X86_RBP;	/* for the choice between #GP and #SS */
 		return true;
 	case ZYDIS_MNEMONIC_ENTER:
 		d->accesses = 1;
