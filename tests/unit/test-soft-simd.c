@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SSE, SSE2, MXCSR, FXSAVE and the x87 of the soft engine against the host: each form of
+ * SSE, SSE2, MXCSR, FXSAVE, MMX and the x87 of the soft engine against the host: each form of
  * each instruction is encoded by Zydis, executed by both on the same random state, and
  * all registers, flags, MXCSR and memory must be equal. Exceptions that are not masked
  * are taken on the host by a handler of SIGFPE.
@@ -240,6 +240,9 @@ static void random_state(struct host_state *s)
 	memset(s, 0, sizeof(*s));
 	FCW(s->fx) = 0x37f;
 	MXCSR(s->fx) = 0x1f80;
+	FSW(s->fx) = (u16)(pick(8) << 11);
+	s->fx[4] = (u8)rng_next(&t.rng);
+	fill(s->fx + 32, 128);		/* of MMX, and garbage in the x87's eyes */
 	fill(s->fx + 160, 256);
 	s->rax = rng_next(&t.rng);
 	s->rcx = pick(2) ? rng_next(&t.rng) : (u64)(int)float_bits();
@@ -251,7 +254,7 @@ static void random_state(struct host_state *s)
 
 /* --- instructions --- */
 
-/* Operands: x XMM, r and q general registers of 32 and 64 bits, m memory, i an immediate. */
+/* Operands: x XMM, y MMX, r and q general registers of 32 and 64 bits, m memory, i an immediate. */
 struct form {
 	ZydisMnemonic mnemonic;
 	const char *args;
@@ -305,6 +308,19 @@ static const struct form forms[] = {
 	F(LFENCE, "", 0, false), F(MFENCE, "", 0, false), F(SFENCE, "", 0, false),
 	F(PREFETCHNTA, "m", 1, false), F(PREFETCHT0, "m", 1, false), F(PREFETCHT1, "m", 1, false),
 	F(PREFETCHT2, "m", 1, false),
+#define MMX(zydis, name, size)	F(zydis, "yy", 0, false), F(zydis, "ym", size, false),
+#include "soft/mmx.def"
+	F(PSLLW, "yi", 0, false), F(PSLLD, "yi", 0, false), F(PSLLQ, "yi", 0, false), F(PSRLW, "yi", 0, false),
+	F(PSRLD, "yi", 0, false), F(PSRLQ, "yi", 0, false), F(PSRAW, "yi", 0, false), F(PSRAD, "yi", 0, false),
+	F(PSHUFW, "yyi", 0, false), F(PSHUFW, "ymi", 8, false), F(PINSRW, "yri", 0, false), F(PINSRW, "ymi", 2, false),
+	F(PEXTRW, "ryi", 0, false), F(PMOVMSKB, "ry", 0, false), F(MASKMOVQ, "yy", 0, false),
+	F(MOVD, "yr", 0, false), F(MOVD, "ry", 0, false), F(MOVD, "ym", 4, false), F(MOVD, "my", 4, false),
+	F(MOVQ, "yq", 0, false), F(MOVQ, "qy", 0, false), F(MOVQ, "yy", 0, false), F(MOVQ, "ym", 8, false),
+	F(MOVQ, "my", 8, false), F(MOVNTQ, "my", 8, false), F(MOVQ2DQ, "xy", 0, false), F(MOVDQ2Q, "yx", 0, false),
+	F(CVTPI2PS, "xy", 0, false), F(CVTPI2PS, "xm", 8, false), F(CVTPI2PD, "xy", 0, false), F(CVTPI2PD, "xm", 8, false),
+	F(CVTPS2PI, "yx", 0, false), F(CVTPS2PI, "ym", 8, false), F(CVTTPS2PI, "yx", 0, false), F(CVTTPS2PI, "ym", 8, false),
+	F(CVTPD2PI, "yx", 0, false), F(CVTPD2PI, "ym", 16, true), F(CVTTPD2PI, "yx", 0, false), F(CVTTPD2PI, "ym", 16, true),
+	F(EMMS, "", 0, false),
 };
 
 /* Register operands are random, 0 to 15 of XMM; an address is (%rdi + disp). */
@@ -321,6 +337,9 @@ static u32 encode(const struct form *form, s64 disp, u8 *bytes)
 		switch (*a) {
 		case 'x':
 			o->reg.value = ZYDIS_REGISTER_XMM0 + pick(16);
+			break;
+		case 'y':
+			o->reg.value = ZYDIS_REGISTER_MM0 + pick(8);
 			break;
 		case 'r':
 			o->reg.value = pick(2) ? ZYDIS_REGISTER_EAX : ZYDIS_REGISTER_ECX;
@@ -346,6 +365,18 @@ static u32 encode(const struct form *form, s64 disp, u8 *bytes)
 	return (u32)len;
 }
 
+/*
+ * Be in MMX mode already where makers of CPUs differ in when it is entered: CVTPI2PS from
+ * memory enters it on Intel's (SDM 2A), not on AMD's; so may a conversion that raises #XM.
+ */
+static void settle(const struct form *form, struct host_state *s, bool may_raise)
+{
+	if ((form->mnemonic == ZYDIS_MNEMONIC_CVTPI2PS && form->size) || (may_raise && strchr(form->args, 'y'))) {
+		FSW(s->fx) = 0;
+		s->fx[4] = 0xff;
+	}
+}
+
 static const char *name_of(const struct form *form)
 {
 	static char text[64];
@@ -367,6 +398,7 @@ static void test_masked(void)
 			u32 len = encode(form, disp, bytes);
 
 			random_state(&s);
+			settle(form, &s, false);
 			MXCSR(s.fx) |= (u32)rng_next(&t.rng) & 0xe07f;
 			if (form->mnemonic == ZYDIS_MNEMONIC_LDMXCSR) {
 				u32 v = ((u32)rng_next(&t.rng) & 0xffff) | 0x1f80;
@@ -403,6 +435,7 @@ static void test_unmasked(void)
 			int ret;
 
 			random_state(&s);
+			settle(form, &s, true);
 			MXCSR(s.fx) = (u32)rng_next(&t.rng) & 0xffc0;
 			before = MXCSR(s.fx);
 			to_soft(&s);
@@ -490,6 +523,7 @@ static void test_control(void)
 {
 	static const u8 addps[] = { 0x0f, 0x58, 0xc1 }, divss[] = { 0xf3, 0x0f, 0x5e, 0xc1 }, fld1[] = { 0xd9, 0xe8 };
 	static const u8 fwait[] = { 0x9b }, fxsave[] = { 0x0f, 0xae, 0x07 }, emms[] = { 0x0f, 0x77 };
+	static const u8 paddb[] = { 0x0f, 0xfc, 0xc1 }, lfence[] = { 0x0f, 0xae, 0xe8 }, movnti[] = { 0x0f, 0xc3, 0x07 };
 	static const struct {
 		const u8 *bytes;
 		u32 len;
@@ -514,6 +548,11 @@ static void test_control(void)
 		{ fxsave, 3, X86_CR0_EM, 0, VEC_NM },
 		{ emms, 2, X86_CR0_EM, 0, VEC_UD },
 		{ emms, 2, X86_CR0_TS, 0, VEC_NM },
+		{ paddb, 3, X86_CR0_EM, 0, VEC_UD },
+		{ paddb, 3, X86_CR0_TS, 0, VEC_NM },
+		{ paddb, 3, 0, 0, -1 },
+		{ lfence, 3, X86_CR0_EM | X86_CR0_TS, 0, -1 },
+		{ movnti, 3, X86_CR0_EM | X86_CR0_TS, 0, -1 },
 	};
 	u64 cr0 = t.c->cr0, cr4 = t.c->cr4;
 
@@ -627,7 +666,8 @@ static void test_x87_pending(void)
 	static const u8 fadd[] = { 0xd8, 0xc1 }, fldcw[] = { 0xd9, 0x2f }, fwait[] = { 0x9b }, fxsave[] = { 0x0f, 0xae, 0x07 };
 	static const u8 fnstsw[] = { 0xdf, 0xe0 }, fnclex[] = { 0xdb, 0xe2 }, fninit[] = { 0xdb, 0xe3 }, emms[] = { 0x0f, 0x77 };
 	static const u8 fnstcw[] = { 0xd9, 0x3f }, fnstenv[] = { 0xd9, 0x37 }, fnsave[] = { 0xdd, 0x37 }, fnop[] = { 0xd9, 0xd0 };
-	static const u8 fldenv[] = { 0xd9, 0x27 }, frstor[] = { 0xdd, 0x27 };
+	static const u8 fldenv[] = { 0xd9, 0x27 }, frstor[] = { 0xdd, 0x27 }, paddb[] = { 0x0f, 0xfc, 0xc1 };
+	static const u8 cvtpi2ps[] = { 0x0f, 0x2a, 0xc1 }, cvtpi2pd[] = { 0x66, 0x0f, 0x2a, 0x07 };
 #define WAITS(name)	{ name, sizeof(name), true }
 #define GOES(name)	{ name, sizeof(name), false }
 	static const struct {
@@ -636,6 +676,7 @@ static void test_x87_pending(void)
 		bool waits;
 	} cases[] = {
 		WAITS(fadd), WAITS(fldcw), WAITS(fwait), WAITS(emms), WAITS(fnop), WAITS(fldenv), WAITS(frstor),
+		WAITS(paddb), WAITS(cvtpi2ps), GOES(cvtpi2pd),
 		GOES(fxsave), GOES(fnstsw), GOES(fnclex), GOES(fninit), GOES(fnstcw), GOES(fnstenv), GOES(fnsave),
 	};
 	struct host_state s;

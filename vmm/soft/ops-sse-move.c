@@ -130,20 +130,18 @@ static int movhalf_mr(struct soft_cpu *c, const struct soft_op *op)
 }
 
 /*
- * MASKMOVDQU: bytes of dst whose byte in src has bit 7 set go to memory (SDM 2B). No
- * byte selected touches nothing; else all that lies between the first and the last one
- * must be writable before any is written. Locals' addresses escape, so it is not a
- * part of the function below.
+ * MASKMOVDQU, MASKMOVQ: bytes of dst whose byte in src has bit 7 set go to memory (SDM
+ * 2B). No byte selected touches nothing; else all that lies between the first and the
+ * last one must be writable before any is written.
  */
-static __attribute__((noinline)) int maskmov(struct soft_cpu *c, const struct soft_op *op)
+int sse_maskmov(struct soft_cpu *c, const struct soft_op *op, const u8 *bytes, const u8 *mask, u32 len)
 {
-	const u8 *bytes = (u8 *)sse_u32(c, op->dst), *mask = (u8 *)sse_u32(c, op->src);
 	u64 ea = soft_ea(c, op);
-	u32 first = 0, end = 16;
+	u32 first = 0, end = len;
 
-	while (first < 16 && !(mask[first] & 0x80))
+	while (first < len && !(mask[first] & 0x80))
 		first++;
-	if (first == 16)
+	if (first == len)
 		return 0;
 	while (!(mask[end - 1] & 0x80))
 		end--;
@@ -163,12 +161,12 @@ static __attribute__((noinline)) int maskmov(struct soft_cpu *c, const struct so
 static int op_maskmovdqu(struct soft_cpu *c, const struct soft_op *op)
 {
 	SSE_READY(c, op);
-	if (unlikely(maskmov(c, op)))
+	if (unlikely(sse_maskmov(c, op, (u8 *)sse_u32(c, op->dst), (u8 *)sse_u32(c, op->src), 16)))
 		return soft_faulted(c, op);
 	SOFT_NEXT(c, op);
 }
 
-static bool decode_maskmov(struct soft_decode *d, struct soft_op *op)
+bool sse_decode_maskmov(struct soft_decode *d, struct soft_op *op)
 {
 	u32 mem = 0;
 
@@ -178,7 +176,6 @@ static bool decode_maskmov(struct soft_decode *d, struct soft_op *op)
 		return false;
 	sse_decode_args(d, op, 0, 1);
 	soft_decode_mem(d, op, mem);		/* DS:rDI, a hidden operand */
-	op->fn = op_maskmovdqu;
 	d->accesses = 1;
 	return true;
 }
@@ -248,8 +245,10 @@ static soft_fn move(const struct soft_decode *d, struct soft_op *op)
 
 bool sse_decode_move(struct soft_decode *d, struct soft_op *op)
 {
-	if (d->insn->mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU)
-		return decode_maskmov(d, op);
+	if (d->insn->mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU) {
+		op->fn = op_maskmovdqu;
+		return sse_decode_maskmov(d, op);
+	}
 	op->fn = move(d, op);
 	if (!op->fn)
 		return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * SSE and SSE2: where decoding starts, and the instructions that are neither moves
- * nor arithmetic: MXCSR, fences, prefetches. Forms with MMX registers are not here.
+ * nor arithmetic: MXCSR, fences, prefetches.
  */
 #include "soft/sse.h"
 
@@ -20,11 +20,16 @@ bool sse_is_xmm(const struct soft_decode *d, u32 i)
 	return soft_is_reg(d, i) && ZydisRegisterGetClass(d->arg[i].reg.value) == ZYDIS_REGCLASS_XMM;
 }
 
+bool sse_is_mmx(const struct soft_decode *d, u32 i)
+{
+	return soft_is_reg(d, i) && ZydisRegisterGetClass(d->arg[i].reg.value) == ZYDIS_REGCLASS_MMX;
+}
+
 static u8 decode_reg(const struct soft_decode *d, u32 i)
 {
 	ZydisRegister reg = d->arg[i].reg.value;
 
-	return sse_is_xmm(d, i) ? (u8)ZydisRegisterGetId(reg) : soft_decode_reg(reg);
+	return sse_is_xmm(d, i) || sse_is_mmx(d, i) ? (u8)ZydisRegisterGetId(reg) : soft_decode_reg(reg);
 }
 
 bool sse_decode_args(struct soft_decode *d, struct soft_op *op, u32 dst, u32 src)
@@ -95,13 +100,17 @@ static bool decode_other(struct soft_decode *d, struct soft_op *op)
 	}
 }
 
+/* Conversions from two integers in MMX: of the family even if they are in memory. */
+static bool is_cvtpi(ZydisMnemonic mnemonic)
+{
+	return mnemonic == ZYDIS_MNEMONIC_CVTPI2PS || mnemonic == ZYDIS_MNEMONIC_CVTPI2PD;
+}
+
 bool soft_decode_sse(struct soft_decode *d, struct soft_op *op)
 {
 	/* VEX and EVEX forms have mnemonics of their own. */
-	for (u32 i = 0; i < d->insn->operand_count; i++)
-		if (d->arg[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    ZydisRegisterGetClass(d->arg[i].reg.value) == ZYDIS_REGCLASS_MMX)
-			return false;
+	if (sse_is_mmx(d, 0) || sse_is_mmx(d, 1) || is_cvtpi(d->insn->mnemonic))
+		return sse_decode_mmx(d, op);
 	return decode_other(d, op) || sse_decode_fxsave(d, op) || sse_decode_move(d, op) ||
 	       sse_decode_int(d, op) || sse_decode_fp(d, op) || sse_decode_convert(d, op);
 }

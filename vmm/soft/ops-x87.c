@@ -268,12 +268,13 @@ static int op_fwait(struct soft_cpu *c, const struct soft_op *op)
 	SOFT_NEXT(c, op);
 }
 
-/* An MMX instruction: EM gives #UD (SDM 3A 12.1). */
+/* An MMX instruction: EM gives #UD, TOP becomes 0 (SDM 3A 12.1, table 12-1). */
 static int op_emms(struct soft_cpu *c, const struct soft_op *op)
 {
 	if (unlikely(c->cr0 & X86_CR0_EM))
 		return soft_raise(c, op, VEC_UD);
 	X87_WAIT(c, op);
+	x87_set_control(c, *x87_u16(c, FX_FCW), *x87_u16(c, FX_FSW) & ~FSW_TOP & 0xffff);
 	c->fx[FX_FTW] = 0;
 	SOFT_NEXT(c, op);
 }

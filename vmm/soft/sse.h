@@ -120,19 +120,25 @@ int sse_unaligned(struct soft_cpu *c, const struct soft_op *op);
 } while (0)
 
 /*
- * Operands arg[dst] and arg[src] into op: register numbers (XMM 0 to 15; a general
+ * Operands arg[dst] and arg[src] into op: register numbers (XMM, MMX; a general
  * register's gpr[] index), the memory operand if one of them is. What a family's
  * function then has to look at is op->fn only. Returns whether src is in memory.
  */
 bool sse_decode_args(struct soft_decode *d, struct soft_op *op, u32 dst, u32 src);
-/* Operand i exists and is an XMM register. */
+/* Operand i exists and is an XMM, MMX register. */
 bool sse_is_xmm(const struct soft_decode *d, u32 i);
+bool sse_is_mmx(const struct soft_decode *d, u32 i);
 
-/* The families; soft_decode_sse() asks them in turn, once it knows that no MMX register is involved. */
+/* What MASKMOVDQU and MASKMOVQ share: 0 or SOFT_FAULT with c->fault set; and their operands. ops-sse-move.c */
+int sse_maskmov(struct soft_cpu *c, const struct soft_op *op, const u8 *bytes, const u8 *mask, u32 len);
+bool sse_decode_maskmov(struct soft_decode *d, struct soft_op *op);
+
+/* The families; soft_decode_sse() asks them in turn, the last one alone if an MMX register is involved. */
 bool sse_decode_move(struct soft_decode *d, struct soft_op *op);	/* ops-sse-move.c */
 bool sse_decode_int(struct soft_decode *d, struct soft_op *op);		/* ops-sse-int.c */
 bool sse_decode_fp(struct soft_decode *d, struct soft_op *op);		/* ops-sse-fp.c */
 bool sse_decode_convert(struct soft_decode *d, struct soft_op *op);	/* ops-sse-convert.c */
 bool sse_decode_fxsave(struct soft_decode *d, struct soft_op *op);	/* ops-fxsave.c */
+bool sse_decode_mmx(struct soft_decode *d, struct soft_op *op);		/* ops-mmx.c */
 
 #endif

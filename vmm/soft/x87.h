@@ -11,6 +11,7 @@
 /* Status word (SDM 1 8.1.3). ES and B are kept equal to "an unmasked flag is set". */
 #define FSW_FLAGS	0x003fu
 #define FSW_ES		0x0080u
+#define FSW_TOP		0x3800u
 #define FSW_TOP_SHIFT	11
 #define FSW_B		0x8000u
 /* Control word: bits that can be set, and bit 6, which is always. */
