@@ -354,7 +354,7 @@ static inline u64 rdtsc(void)
 static inline void barrier(void) { asm volatile("" : : : "memory"); }
 
 /* Wait with a limit that no working CPU comes near; true if the condition came to hold. */
-#define WAIT_TICKS	20000000000ul
+#define WAIT_TICKS	10000000000ul
 #define wait_for(cond) ({						\
 	u64 wait_end = rdtsc() + WAIT_TICKS;				\
 	bool wait_good;							\

@@ -644,7 +644,6 @@ static void iret(void)
 {
 	u64 sp = USER_STACK_TOP - 8;
 
-	*(volatile u64 *)sp = (u64)user_exit;
 	user_enter(NONCANONICAL, 0, 2, SEL_UCODE | 3, sp, SEL_UDATA | 3);
 	trapped(13, 0, "#GP(0): IRET to an address that is not canonical");
 	user_enter((u64)user_nothing, 0, 2, 0, sp, SEL_UDATA | 3);

@@ -44,6 +44,7 @@ start:
 	ljmp	$SEL_KCODE, $start64
 
 /* Control registers for long mode; paging is on when it returns, code still is 32-bit. */
+	.globl	long_mode
 long_mode:
 	movl	$BARE_CR4, %eax
 	movl	%eax, %cr4

@@ -83,6 +83,8 @@ void traps_init(void)
 	for (u32 i = 0; i < 7; i++)
 		bare_tss[0].ist[i] = (u64)bare_ist[i] + sizeof(bare_ist[i]);
 	traps_init_cpu(0);
+	/* Where ring 3 code returns to. Once, since with SMAP on it could not be written any more. */
+	*(u64 *)(USER_STACK_TOP - 8) = (u64)user_exit;
 }
 
 void bare_trap(struct frame *f)
@@ -110,9 +112,5 @@ void bare_trap(struct frame *f)
 
 void user_run(void (*fn)(void), u64 arg)
 {
-	u64 sp = USER_STACK_TOP - 8;
-
-	/* Where it returns to. A write by the kernel, which SMAP would refuse: not for tests of that. */
-	*(volatile u64 *)sp = (u64)user_exit;
-	user_enter((u64)fn, arg, 2, SEL_UCODE | 3, sp, SEL_UDATA | 3);
+	user_enter((u64)fn, arg, 2, SEL_UCODE | 3, USER_STACK_TOP - 8, SEL_UDATA | 3);
 }
