@@ -80,11 +80,27 @@ static void soft_blocks_flush(struct soft_vm *svm)
 		struct soft_code *code = bs->codes->pdata[i];
 
 		code->chunks = 0;
+		code->page->flags &= ~SPAGE_CODE;
 		memset(code->slot, 0, sizeof(code->slot));
 	}
 	g_ptr_array_set_size(bs->blocks, 0);
 	bs->used = 0;
 	bs->dead_visits = 0;
+}
+
+void soft_blocks_forget(struct soft_vm *svm)
+{
+	u32 i;
+
+	soft_blocks_flush(svm);
+	for (i = 0; i < svm->vm->topo.nr_cpus; i++) {
+		struct soft_cpu *c = soft_cpu(svm->vm->vcpu[i]);
+		struct soft_exec *exec = c->exec;
+
+		c->link = NULL;
+		if (exec)
+			exec->valid = false;
+	}
 }
 
 static struct soft_block *soft_block_alloc(struct soft_vm *svm, u32 nr)
@@ -181,6 +197,9 @@ void soft_code_written(struct soft_vm *svm, struct soft_page *page, u32 off, u32
 			at = &b->hash_next;
 		}
 	}
+	/* Data again, as when a program's page has been freed: writes need no look any more. */
+	if (!code->chunks)
+		page->flags &= ~SPAGE_CODE;
 }
 
 static struct soft_code *soft_code_get(struct soft_vm *svm, const struct soft_xlat *x)
@@ -188,16 +207,14 @@ static struct soft_code *soft_code_get(struct soft_vm *svm, const struct soft_xl
 	struct soft_blocks *bs = svm->blocks;
 	struct soft_code *code = x->page->code;
 
-	if (code)
-		return code;
-	code = g_new0(struct soft_code, 1);
-	code->page = x->page;
-	code->gpa = ALIGN_DOWN(x->gpa, PAGE_SIZE);
-	code->hva = x->hva - (x->gpa & (PAGE_SIZE - 1));
-	x->page->code = code;
-	x->page->flags |= SPAGE_CODE;
-	g_ptr_array_add(bs->codes, code);
-	soft_page_is_code(svm, x->page);
+	if (!code) {
+		code = g_new0(struct soft_code, 1);
+		code->page = x->page;
+		code->gpa = ALIGN_DOWN(x->gpa, PAGE_SIZE);
+		code->hva = x->hva - (x->gpa & (PAGE_SIZE - 1));
+		x->page->code = code;
+		g_ptr_array_add(bs->codes, code);
+	}
 	return code;
 }
 
@@ -264,6 +281,10 @@ static struct soft_block *soft_block_make(struct soft_cpu *c, struct soft_code *
 	b->nr = (u8)nr;
 	b->bytes = (u16)bytes;
 	memcpy(b->op, op, (nr + 1) * sizeof(op[0]));
+	if (!(code->page->flags & SPAGE_CODE)) {
+		code->page->flags |= SPAGE_CODE;
+		soft_page_is_code(svm, code->page);
+	}
 	b->hash_next = code->slot[soft_slot(off)];
 	code->slot[soft_slot(off)] = b;
 	for (i = off / 64; i <= (off + bytes - 1) / 64; i++)

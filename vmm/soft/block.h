@@ -68,6 +68,12 @@ static inline struct soft_block *soft_code_find(const struct soft_code *code, u3
 /* The block at c->rip, decoded if need be; NULL and c->fault set, or NULL and c->leave set (*ret says which). */
 struct soft_block *soft_block_lookup(struct soft_cpu *c, bool single, int *ret);
 
+/*
+ * Forget all decoded code, between runs. The caller drops the shortcuts of all vCPUs.
+ * A VM that goes on after its snapshot then decodes what one that starts from it does.
+ */
+void soft_blocks_forget(struct soft_vm *svm);
+
 /* Without tail calls (no optimization, sanitizers) going from block to block would grow the stack. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(FAULTBED_HARD) && !defined(FAULTBED_NO_CHAIN)
 #define SOFT_CHAIN 1

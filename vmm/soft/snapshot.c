@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "soft/block.h"
 #include "soft/soft.h"
 
 struct soft_field {
@@ -112,6 +113,7 @@ int soft_snapshot_vm_restore(struct vm *vm, const u8 *data, size_t len)
 
 	if (len != DIV_ROUND_UP(svm->nr_pages, PAGES_A_BYTE))
 		return -EINVAL;
+	soft_blocks_forget(svm);
 	for (i = 0; i < svm->nr_pages; i++) {
 		u32 bits = data[i / PAGES_A_BYTE] >> 2 * (i % PAGES_A_BYTE) & (SPAGE_MAPPED | SPAGE_TOUCHED);
 
