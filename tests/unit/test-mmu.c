@@ -108,7 +108,8 @@ static int oracle(u64 *e, u32 nr, const struct who *who, const struct controls *
 			e[i] |= 1 << 5;
 	}
 	if (supervisor_access && !all_us)		/* supervisor-mode address */
-		refused = who->access == ACCESS_READ ? false : who->access == ACCESS_WRITE ? cr->wp && !all_rw : any_xd;
+		refused = (who->access == ACCESS_WRITE && cr->wp && !all_rw) ||
+			  (who->access == ACCESS_FETCH && any_xd);
 	else if (supervisor_access && who->access == ACCESS_FETCH)
 		refused = cr->smep || any_xd;
 	else if (supervisor_access)
@@ -363,15 +364,18 @@ static void test_reserved(void)
 
 static void test_canonical(void)
 {
-	static const u64 bad[] = { 0x800000000000ull, 0xffff7fffffffffffull, 1ull << 63, 1ull << 48, 0xfffeffffffffffffull };
+	static const u64 bad[] = { 0x800000000000ull, 0xffff7fffffffffffull, 1ull << 63, 1ull << 48,
+				    0xfffeffffffffffffull };
 	struct soft_xlat x;
 	u32 i, access;
+	int ret;
 
 	setup();
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		for (access = ACCESS_READ; access <= ACCESS_FETCH; access++) {
 			become(false, false);
-			g_assert_cmpint(soft_translate(cpu, bad[i], (enum soft_access)access, false, &x), ==, SOFT_FAULT);
+			ret = soft_translate(cpu, bad[i], (enum soft_access)access, false, &x);
+			g_assert_cmpint(ret, ==, SOFT_FAULT);
 			g_assert_cmpint(cpu->fault.vector, ==, VEC_GP);
 			g_assert_true(cpu->fault.has_error);
 			g_assert_cmphex(cpu->fault.error, ==, 0);

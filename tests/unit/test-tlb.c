@@ -64,7 +64,8 @@ static void go_pcid(u16 pcid)
 
 static void set_geometry(struct soft_cpu *c, u32 entries, u32 ways, u32 l2)
 {
-	static const enum cost_id n[] = { COST_l1d_4k_entries, COST_l1d_2m_entries, COST_l1i_4k_entries, COST_l1i_2m_entries };
+	static const enum cost_id n[] = { COST_l1d_4k_entries, COST_l1d_2m_entries, COST_l1i_4k_entries,
+					  COST_l1i_2m_entries };
 	static const enum cost_id w[] = { COST_l1d_4k_ways, COST_l1d_2m_ways, COST_l1i_4k_ways, COST_l1i_2m_ways };
 	u32 i;
 
@@ -161,7 +162,8 @@ static void check_flush(enum op op, u32 size, enum trans trans, enum soft_access
 {
 	u64 va = sizes[size].va + at, offset = at + (size ? 0x3000 : 0), *leaf = leaf_of(sizes[size].shift, va);
 	u64 global = trans == TRANS_GLOBAL ? X86_PTE_G : 0;
-	gpa_t before = (sizes[size].old_leaf & ~0xfffull) + offset, after = (sizes[size].new_leaf & ~0xfffull) + offset;
+	gpa_t before = (sizes[size].old_leaf & ~0xfffull) + offset;
+	gpa_t after = (sizes[size].new_leaf & ~0xfffull) + offset;
 	gpa_t want = removes[op][trans] ? after : before, got;
 	u16 pcid = trans == TRANS_FOREIGN ? 2 : 1;
 
@@ -199,7 +201,7 @@ static void test_flushes(void)
 		for (size = 0; size < ARRAY_SIZE(sizes); size++)
 			for (trans = 0; trans < NR_TRANS; trans++)
 				for (access = ACCESS_READ; access <= ACCESS_FETCH; access++)
-					/* The last: another 2 MiB piece of the 1 GiB page than the one flushed by name. */
+					/* 1: another 2 MiB piece of the 1 GiB page than the flushed one. */
 					for (piece = 0; piece <= (size == 2); piece++)
 						check_flush((enum op)op, size, (enum trans)trans,
 							    (enum soft_access)access, piece * 3 * 2 * MIB);
@@ -442,8 +444,8 @@ static void test_shortcuts_unseen(void)
 	}
 	for (i = 0; i < NR_SOFT_STATS; i++)
 		if (c[0]->stat[i] != c[1]->stat[i])
-			g_error("statistic %u: %llu with shortcuts, %llu without", i, (unsigned long long)c[0]->stat[i],
-				(unsigned long long)c[1]->stat[i]);
+			g_error("statistic %u: %llu with shortcuts, %llu without", i,
+				(unsigned long long)c[0]->stat[i], (unsigned long long)c[1]->stat[i]);
 	g_assert_cmpuint(c[0]->stat[STAT_tlb_evictions], >, 1000);
 	teardown();
 }
@@ -493,7 +495,7 @@ static void test_second_level(void)
 	g_assert_cmpuint(soft_ns(cpu->svm, after - before), >=, 5 * (5000 + cost(&cpu->svm->cost, ept_violation)));
 	get(cpu, 0x5008, ACCESS_WRITE);
 	g_assert_cmpuint(f->nr_ept, ==, 5);
-	/* The mapping goes: TLB entry and shortcut lead there no longer. A page that was never touched does not count. */
+	/* The mapping goes, and with it TLB entry and shortcut. A page that was never touched does not count. */
 	g_assert_nonnull(soft_fast_write(cpu, 0x5000, 8));
 	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, OLD_4K, 2 * PAGE_SIZE), ==, 1);
 	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, OLD_4K, PAGE_SIZE), ==, 0);

@@ -420,7 +420,8 @@ u64 soft_ea_slow(const struct soft_cpu *c, const struct soft_op *op, u64 offset)
  * Translate one address for a data access or fetch by the current context (or as a
  * supervisor's implicit access, with `system`), through the TLB, walking on a miss:
  * counts, charges, sets A and D, takes EPT violations, installs shortcuts. The
- * access must not cross a page. 0, or SOFT_FAULT with c->fault set.
+ * access must not cross a page. 0, or SOFT_FAULT with c->fault set: #PF, or #GP(0) for
+ * an address that is not canonical (#SS(0) for stack references: the caller's).
  */
 int soft_translate(struct soft_cpu *c, u64 va, enum soft_access access, bool system, struct soft_xlat *x);
 /* For a debugger or a dump: no side effects at all; false if not mapped. */

@@ -337,9 +337,9 @@ u8 psc_shift(const struct soft_cpu *c, u32 level)
 	return (u8)(PAGE_SHIFT + 9 * (level - 1));
 }
 
-const struct psc_entry *psc_find(struct soft_tlb *tlb, u64 va, u16 pcid, u8 psc_shift2, u32 *level)
+const struct psc_entry *psc_find(struct soft_tlb *tlb, u64 va, u16 pcid, u8 pde_shift, u32 *level)
 {
-	u8 shift = psc_shift2;
+	u8 shift = pde_shift;
 	u32 l, i;
 
 	for (l = PSC_FIRST; l <= PSC_LAST; l++, shift += 9) {

@@ -128,13 +128,13 @@ static inline struct tlb_entry *tlb_find(const struct tlb_array *a, u64 va, u16 
 struct tlb_entry *tlb_fill(struct soft_cpu *c, enum tlb_kind kind, u64 va, u16 pcid, const struct tlb_entry *from);
 /* Remove one entry and its shortcuts. */
 void tlb_drop(struct soft_cpu *c, struct tlb_array *a, u32 i);
-/* Remove all entries of an array for va (with `pieces` of the same mapping): of this PCID, and globals if so. How many. */
+/* Remove an array's entries for va, pieces of the same mapping included: of this PCID, and globals if so. How many. */
 u32 tlb_drop_va(struct soft_cpu *c, enum tlb_kind kind, u64 va, u16 pcid, bool global);
 /* Has an entry been referenced, by itself or through a shortcut? */
 bool tlb_referenced(const struct soft_cpu *c, enum tlb_kind kind, const struct tlb_entry *e);
 
-/* The lowest cached entry at or above level 2 for va, NULL if none; *level is its level. */
-const struct psc_entry *psc_find(struct soft_tlb *tlb, u64 va, u16 pcid, u8 psc_shift2, u32 *level);
+/* The lowest cached entry for va, NULL if none; *level is its level. A PDE maps 1 << pde_shift bytes. */
+const struct psc_entry *psc_find(struct soft_tlb *tlb, u64 va, u16 pcid, u8 pde_shift, u32 *level);
 void psc_fill(struct soft_tlb *tlb, u32 level, u64 va, u8 shift, u16 pcid, gpa_t table, u8 rights);
 /* Log2 of what a cached entry of this level maps; a 32-bit PDE's 4 MiB are cached as such. */
 u8 psc_shift(const struct soft_cpu *c, u32 level);
