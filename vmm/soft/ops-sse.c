@@ -108,6 +108,8 @@ static bool is_cvtpi(ZydisMnemonic mnemonic)
 
 bool soft_decode_sse(struct soft_decode *d, struct soft_op *op)
 {
+	op->imm = 0;		/* a family asked before may have left something */
+	op->aux = op->size = 0;
 	/* VEX and EVEX forms have mnemonics of their own. */
 	if (sse_is_mmx(d, 0) || sse_is_mmx(d, 1) || is_cvtpi(d->insn->mnemonic))
 		return sse_decode_mmx(d, op);

@@ -183,7 +183,9 @@ static __attribute__((noinline)) int x87_run(struct soft_cpu *c, const struct so
 	}
 	to_image(c, &img);
 	af = on_host(&img, op->imm & 0xffff, mem, c->af);
-	if (op->aux & X87_STORES && stores(&img) && soft_store_slow(c, op, ea, mem, op->size))
+	/* The address is checked even if nothing is stored. */
+	if (op->aux & X87_STORES && (stores(&img) ? soft_store_slow(c, op, ea, mem, op->size) :
+						    soft_check_write(c, op, ea, op->size)))
 		return SOFT_FAULT;
 	from_image(c, &img);
 	if (op->aux & X87_FLAGS)
@@ -343,6 +345,8 @@ bool soft_decode_x87(struct soft_decode *d, struct soft_op *op)
 {
 	u32 escape = d->insn->opcode - 0xd8u;
 
+	op->imm = 0;		/* a family asked before may have left something */
+	op->aux = op->size = 0;
 	op->fn = control(d);
 	if (op->fn) {
 		if (soft_is_mem(d, 0)) {
