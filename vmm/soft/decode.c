@@ -160,12 +160,25 @@ bool soft_decode_integer(struct soft_decode *d, struct soft_op *op)
 
 static bool soft_decode_known(struct soft_decode *d, struct soft_op *op)
 {
+	static bool (*const family[])(struct soft_decode *d, struct soft_op *op) = {
+		soft_decode_integer, soft_decode_sse, soft_decode_system, soft_decode_x87,
+	};
+	const struct soft_decode clean_d = *d;
+	const struct soft_op clean = *op;
+	u32 i;
+
 	if (soft_feature_absent(d->insn)) {
 		soft_decode_invalid(op);
 		return true;
 	}
-	return soft_decode_integer(d, op) || soft_decode_sse(d, op) || soft_decode_system(d, op) ||
-	       soft_decode_x87(d, op);
+	/* One that does not know the instruction may have written into op and d all the same. */
+	for (i = 0; i < ARRAY_SIZE(family); i++) {
+		if (family[i](d, op))
+			return true;
+		*d = clean_d;
+		*op = clean;
+	}
+	return false;
 }
 
 bool soft_decode_insn(const ZydisDecoder *decoder, u32 mode, const u8 *bytes, u32 room, struct soft_op *op,

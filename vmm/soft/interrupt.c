@@ -375,6 +375,8 @@ int soft_deliver(struct soft_cpu *c, enum soft_event kind, const struct soft_fau
 		cr2 = c->fault.cr2;
 		if (c->fault.vector == VEC_PF)
 			c->cr2 = cr2;
+		if (kind == EVENT_SOFT_INT)
+			e.rip = c->rip;		/* of the INT n itself, which is not complete */
 		if (!soft_nested(&e, &c->fault)) {
 			vcpu_count_exit(c->vcpu, COUNTER_exits_other);
 			c->leave = RUN_SHUTDOWN;

@@ -137,6 +137,15 @@ bool soft_decode_atomic(struct soft_decode *d, struct soft_op *op)
 	u32 which, mem;
 
 	switch (d->insn->mnemonic) {
+	case ZYDIS_MNEMONIC_PAUSE:
+		/* F3 90 with REX.B is XCHG with R8, as 90 is. */
+		if (!d->insn->raw.rex.B)
+			return false;
+		op->dst = X86_R8;
+		op->src = X86_RAX;
+		op->fn = d->insn->raw.rex.W ? fn[0][0][3] :
+			 d->insn->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE ? fn[0][0][1] : fn[0][0][2];
+		return true;
 	case ZYDIS_MNEMONIC_XCHG:
 		which = 0;
 		break;

@@ -46,6 +46,7 @@ static int soft_events(struct soft_cpu *c)
 static int soft_step(struct soft_cpu *c)
 {
 	bool trap = c->sysflags & X86_EFLAGS_TF, single = trap || c->shadow;
+	u64 delivered = c->stat[STAT_exceptions];
 	struct soft_block *b;
 	int ret;
 
@@ -58,8 +59,11 @@ static int soft_step(struct soft_cpu *c)
 	if (c->left > 0)
 		soft_break(c);		/* one instruction, and no further */
 	ret = b->op[0].fn(c, b->op);
-	/* An instruction that set TF is not trapped, one that cleared it is (SDM 3B 17.3.1.4 [18.3.1.4]). */
-	if (ret == SOFT_OK && trap && !c->shadow) {
+	/*
+	 * An instruction that set TF is not trapped, one that cleared it is (SDM 3B 17.3.1.4 [18.3.1.4]); INT n
+	 * and INT3 have cleared it on their way into the handler, and are not either.
+	 */
+	if (ret == SOFT_OK && trap && !c->shadow && c->stat[STAT_exceptions] == delivered) {
 		const struct soft_fault db = { .vector = VEC_DB };
 
 		c->dr[6] |= BIT_ULL(14);
