@@ -74,6 +74,29 @@ static bool mnemonic_allowed(ZydisMnemonic m)
 	}
 }
 
+/*
+ * Where makers of CPUs differ: which of two faulting operands is reported; which byte MASKMOVDQU reports; whether
+ * 0F 0D with a register exists; whether CVTPI2PS with memory enters MMX state.
+ */
+static bool same_everywhere(const struct gen *g, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *arg)
+{
+	u64 rdi = g->s->in.gpr[X86_RDI];
+
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_MASKMOVDQU: case ZYDIS_MNEMONIC_MASKMOVQ:
+		return g->pointers & BIT(X86_RDI) && rdi >= ISA_DATA && rdi < ISA_DATA + ISA_DATA_RO * PAGE_SIZE - 16 &&
+		       insn->address_width == 64 && !(insn->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS));
+	case ZYDIS_MNEMONIC_CMPSB: case ZYDIS_MNEMONIC_CMPSW: case ZYDIS_MNEMONIC_CMPSQ:
+		return g->family->flags & F_STRING;
+	case ZYDIS_MNEMONIC_CMPSD:
+		return g->family->flags & F_STRING || insn->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT;
+	case ZYDIS_MNEMONIC_CVTPI2PS:
+		return arg[1].type != ZYDIS_OPERAND_TYPE_MEMORY;
+	default:
+		return insn->opcode_map != ZYDIS_OPCODE_MAP_0F || insn->opcode != 0x0d;
+	}
+}
+
 static bool leaves_sequence(const ZydisDecodedInstruction *insn)
 {
 	switch (insn->meta.category) {
@@ -317,6 +340,7 @@ bool gen_pattern(struct gen *g, const struct isa_pattern *p)
 		if (!gen_decode(g, b, n, &insn, arg) || insn.opcode != opcode ||
 		    insn.opcode_map != (p->map ? ZYDIS_OPCODE_MAP_0F : ZYDIS_OPCODE_MAP_DEFAULT) ||
 		    !isa_set_allowed(g, &insn, arg) || !mnemonic_allowed(insn.mnemonic) || leaves_sequence(&insn) ||
+		    !same_everywhere(g, &insn, arg) ||
 		    (!g->last && writes_kept(g, &insn, arg)) || reads_undefined(g, &insn))
 			continue;
 		/* Results of a 16-bit SHLD or SHRD by more than 16 are undefined (SDM 2B). */

@@ -262,19 +262,19 @@ static bool env_legacy(struct gen *g)
 	u32 n = 1 + small;
 
 	gen_absolute(g, p, n, 6, at, 0, 0);
-	if (load) {
-		if (gen_below(&g->rng, 2))
-			gen_absolute(g, (const u8[2]){ 0x66, 0xc7 }, 2, 0, at, (u32)rng_next(&g->rng) & 0xf3f, 2);
-		if (gen_below(&g->rng, 3) == 0)
-			gen_absolute(g, (const u8[2]){ 0x66, 0xc7 }, 2, 0, at + (small ? 4 : 8), (u32)rng_next(&g->rng), 2);
-		gen_absolute(g, p, n, 4, at, 0, 0);
-	}
 	if (small) {
 		gen_store32(g, at + 6, 0);
 		gen_store32(g, at + 10, 0);
 	} else {
 		for (u32 i = 12; i < 28; i += 4)
 			gen_store32(g, at + i, 0);
+	}
+	if (load) {
+		if (gen_below(&g->rng, 2))
+			gen_absolute(g, (const u8[2]){ 0x66, 0xc7 }, 2, 0, at, (u32)rng_next(&g->rng) & 0xf3f, 2);
+		if (gen_below(&g->rng, 3) == 0)
+			gen_absolute(g, (const u8[2]){ 0x66, 0xc7 }, 2, 0, at + (small ? 4 : 8), (u32)rng_next(&g->rng), 2);
+		gen_absolute(g, p, n, 4, at, 0, 0);
 	}
 	return true;
 }
@@ -287,9 +287,16 @@ static bool env_fxsave(struct gen *g)
 	const u8 *p = op + !wide;
 	u32 n = 2 + wide;
 
-	if (gen_chance(&g->rng, 5))	/* faults: misaligned, read-only */
-		return gen_absolute(g, p, n, 0, (u32)ISA_DATA + (gen_below(&g->rng, 2) ? 8 : 0x2000), 0, 0);
+	if (gen_chance(&g->rng, 5))	/* misaligned */
+		return gen_absolute(g, p, n, 0, (u32)ISA_DATA + 8, 0, 0);
 	gen_absolute(g, p, n, 0, at, 0, 0);
+	gen_absolute(g, (const u8[2]){ 0x66, 0xc7 }, 2, 0, at + 6, 0, 2);
+	for (u32 i = 8; i < 24; i += 4)
+		gen_store32(g, at + i, 0);
+	gen_store32(g, at + 28, 0);
+	/* Reserved bytes: movups of xmm0. */
+	for (u32 i = 416; i < 464; i += 16)
+		gen_absolute(g, (const u8[2]){ 0x0f, 0x11 }, 2, 0, at + i, 0, 0);
 	if (gen_below(&g->rng, 2)) {
 		if (gen_below(&g->rng, 2))
 			gen_store32(g, at + 24, gen_mxcsr(&g->rng) | (gen_chance(&g->rng, 5) ? 0x40000 : 0));
@@ -298,13 +305,6 @@ static bool env_fxsave(struct gen *g)
 		gen_store32(g, at + 160 + 4 * gen_below(&g->rng, 64), (u32)rng_next(&g->rng));
 		gen_absolute(g, p, n, 1, at, 0, 0);
 	}
-	gen_absolute(g, (const u8[2]){ 0x66, 0xc7 }, 2, 0, at + 6, 0, 2);
-	for (u32 i = 8; i < 24; i += 4)
-		gen_store32(g, at + i, 0);
-	gen_store32(g, at + 28, 0);
-	/* Reserved bytes: movups of xmm0. */
-	for (u32 i = 416; i < 464; i += 16)
-		gen_absolute(g, (const u8[2]){ 0x0f, 0x11 }, 2, 0, at + i, 0, 0);
 	return true;
 }
 
@@ -359,10 +359,13 @@ bool gen_privileged(struct gen *g)
 	return gen_room(g) && g->last && gen_bytes(g, insn[i].b, insn[i].len);
 }
 
-/* DS and ES with selectors that mean the same in both GDTs (soft.c has Linux's), or none. */
+/*
+ * DS and ES with selectors that mean the same in both GDTs (soft.c has Linux's), or none: 0, since IRET, in the
+ * middle of a snippet on the host, makes 0 of 1, 2 and 3.
+ */
 bool gen_sreg(struct gen *g)
 {
-	static const u16 selectors[] = { 0, 1, 2, 3, 0x2b, 0x2a, 0x28, 0x23, 0x10, 0x1b, 0x33, 0x04, 0x0f, 0xfff8, 0x8003 };
+	static const u16 selectors[] = { 0, 0x2b, 0x2a, 0x28, 0x23, 0x10, 0x1b, 0x33, 0x04, 0x0f, 0xfff8, 0x8003 };
 	u32 sel = selectors[gen_below(&g->rng, ARRAY_SIZE(selectors))], reg = free_reg(g), seg = gen_below(&g->rng, 8);
 
 	if (!gen_room(g) || !gen_chance(&g->rng, 70))
