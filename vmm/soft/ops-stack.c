@@ -201,7 +201,7 @@ static int op_enter(struct soft_cpu *c, const struct soft_op *op)
 	/* The last byte of the new frame must be writable. */
 	if (soft_check_write(c, op, soft_stack_va(c, 0), size))
 		goto fault;
-	soft_set_sized(c, X86_RBP, frame, soft_stack_bits(c) / 8);
+	soft_set_sized(c, X86_RBP, frame, size);
 	SOFT_NEXT(c, op);
 fault:
 	c->gpr[X86_RSP] = sp;
