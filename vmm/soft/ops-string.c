@@ -55,10 +55,16 @@ static u64 str_dest(const struct soft_cpu *c, const struct soft_op *op)
 	return c->mode == MODE_64 ? va : (u32)(va + c->seg[SEG_ES].base);
 }
 
-/* How many of `count` elements at va lie in its page, from va upwards. */
-static u64 str_room(u64 va, u32 size, u64 count)
+/* How many of `count` elements, the first at va, lie in its page, in the direction of DF; at least 1. */
+static u64 str_room(const struct soft_cpu *c, u64 va, u32 size, u64 count)
 {
-	return MIN(count, (PAGE_SIZE - (va & (PAGE_SIZE - 1))) / size);
+	u64 off = va & (PAGE_SIZE - 1), room;
+
+	if (c->sysflags & X86_EFLAGS_DF)
+		room = off / size + (off + size <= PAGE_SIZE);
+	else
+		room = (PAGE_SIZE - off) / size;
+	return CLAMP(room, 1, count);
 }
 
 /* The time that `n` elements of a repeated instruction take. */
@@ -180,70 +186,69 @@ static int str_scas(struct soft_cpu *c, const struct soft_op *op)
 }
 
 /*
- * Several elements at once, forward, as far as both pages go. 0 if it has to be done
- * one by one: no shortcut, or source and destination overlap so that later elements
- * read what earlier ones wrote.
+ * All `n` elements of a part at once, forward. False if they have to be done one by
+ * one: no shortcut, or source and destination overlap so that later elements read
+ * what earlier ones wrote. It makes no difference that can be seen.
  */
-static u64 str_movs_many(struct soft_cpu *c, const struct soft_op *op, u64 count)
+static bool str_movs_many(struct soft_cpu *c, const struct soft_op *op, u64 n)
 {
-	u64 src = str_source(c, op), dst = str_dest(c, op), n = str_room(dst, op->size, str_room(src, op->size, count));
 	u32 len = (u32)(n * op->size);
-	u8 *from, *to;
+	u8 *from = soft_fast_read(c, str_source(c, op), len), *to = soft_fast_write(c, str_dest(c, op), len);
 
-	if (n < 2)
-		return 0;
-	from = soft_fast_read(c, src, len);
-	to = soft_fast_write(c, dst, len);
 	if (!from || !to || (to > from && to < from + len))
-		return 0;
+		return false;
 	memmove(to, from, len);
 	str_advance(c, op, X86_RSI, n);
 	str_advance(c, op, X86_RDI, n);
-	c->accesses += 2;
-	return n;
+	c->accesses += 2 * n;
+	return true;
 }
 
-static u64 str_stos_many(struct soft_cpu *c, const struct soft_op *op, u64 count)
+static bool str_stos_many(struct soft_cpu *c, const struct soft_op *op, u64 n)
 {
-	u64 dst = str_dest(c, op), n = str_room(dst, op->size, count), v = c->gpr[X86_RAX], i;
-	u8 *to;
+	u8 *to = soft_fast_write(c, str_dest(c, op), (u32)(n * op->size));
+	u64 v = c->gpr[X86_RAX], i;
 
-	if (n < 2)
-		return 0;
-	to = soft_fast_write(c, dst, (u32)(n * op->size));
 	if (!to)
-		return 0;
+		return false;
 	if (op->size == 1 || v == 0)
 		memset(to, (u8)v, n * op->size);
 	else
 		for (i = 0; i < n; i++)
 			memcpy(to + i * op->size, &v, op->size);
 	str_advance(c, op, X86_RDI, n);
-	c->accesses++;
-	return n;
+	c->accesses += n;
+	return true;
 }
 
 /*
- * The loop of a repeated instruction. It comes in here again with each RUN that it
- * needs: time up leaves it with rip on itself.
+ * The loop of a repeated instruction, in parts that lie in a page. Only between parts
+ * is time looked at, however a part was done; when it is up the instruction is
+ * left with rip on itself.
  */
 static inline int str_repeat(struct soft_cpu *c, const struct soft_op *op,
 			     int (*one)(struct soft_cpu *c, const struct soft_op *op),
-			     u64 (*many)(struct soft_cpu *c, const struct soft_op *op, u64 count), bool compares)
+			     bool (*many)(struct soft_cpu *c, const struct soft_op *op, u64 n),
+			     bool source, bool dest, bool compares)
 {
 	u64 count, n;
 
 	while ((count = str_get(c, op, X86_RCX))) {
-		n = many && !(c->sysflags & X86_EFLAGS_DF) ? many(c, op, count) : 0;
-		if (!n) {
-			if (one(c, op))
+		n = source ? str_room(c, str_source(c, op), op->size, count) : count;
+		if (dest)
+			n = str_room(c, str_dest(c, op), op->size, n);
+		while (n) {
+			/* The first element brings the shortcuts that the others need. */
+			u64 done = many && n > 1 && !(c->sysflags & X86_EFLAGS_DF) && many(c, op, n) ? n : 1;
+
+			if (done == 1 && one(c, op))
 				return soft_faulted(c, op);
-			n = 1;
+			str_set(c, op, X86_RCX, c->gpr[X86_RCX] - done);
+			str_spend(c, op, done);
+			if (compares && !(op->aux & STR_REPE) == !!(c->lo & LO_ZF))
+				SOFT_NEXT(c, op);
+			n -= done;
 		}
-		str_set(c, op, X86_RCX, c->gpr[X86_RCX] - n);
-		str_spend(c, op, n);
-		if (compares && !(op->aux & STR_REPE) == !!(c->lo & LO_ZF))
-			break;
 		if (unlikely(c->left - (s64)((op->n + 1) * c->cpi) <= 0) && str_get(c, op, X86_RCX)) {
 			soft_retire(c, op);
 			c->rip = soft_op_rip(c, op);
@@ -253,7 +258,7 @@ static inline int str_repeat(struct soft_cpu *c, const struct soft_op *op,
 	SOFT_NEXT(c, op);
 }
 
-#define STRING(name, many, compares)						\
+#define STRING(name, many, source, dest, compares)				\
 static int op_##name(struct soft_cpu *c, const struct soft_op *op)		\
 {										\
 	if (str_##name(c, op))							\
@@ -262,13 +267,13 @@ static int op_##name(struct soft_cpu *c, const struct soft_op *op)		\
 }										\
 static int op_rep_##name(struct soft_cpu *c, const struct soft_op *op)		\
 {										\
-	return str_repeat(c, op, str_##name, many, compares);			\
+	return str_repeat(c, op, str_##name, many, source, dest, compares);	\
 }
-STRING(movs, str_movs_many, false)
-STRING(stos, str_stos_many, false)
-STRING(lods, NULL, false)
-STRING(cmps, NULL, true)
-STRING(scas, NULL, true)
+STRING(movs, str_movs_many, true, true, false)
+STRING(stos, str_stos_many, false, true, false)
+STRING(lods, NULL, true, false, false)
+STRING(cmps, NULL, true, true, true)
+STRING(scas, NULL, false, true, true)
 
 /* The segment of the source: the first memory operand whose base is rSI. */
 static u8 soft_decode_source(const struct soft_decode *d)
