@@ -207,12 +207,13 @@ ipi_line()
 
 ipi()
 {
-	local apic
+	local apic engine=nested
 
+	"$build/faultbed-vmm" probe >/dev/null 2>&1 && engine=kvm
 	cat >"$work/ipi.ini" <<-EOT
 	# What is the floor of an IPI, from send to handler, and how many exits does it cost?
 	[vm]
-	engine = auto
+	engine = $engine
 	topology = 1x2x1
 	memory = ${ram}MiB
 	[run]

@@ -87,6 +87,12 @@ tap_done()
 	[ $TAP_FAILED = 0 ]
 }
 
+# The kvm engine as this host has it: on its own /dev/kvm, or on that of an emulated host.
+kvm_engine()
+{
+	if "$BUILD/faultbed-vmm" probe >/dev/null 2>&1; then echo kvm; else echo nested; fi
+}
+
 # json FILE PATH: what is there, one value a line; * stands for every member ("cells.*.status").
 json()
 {

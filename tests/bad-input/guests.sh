@@ -12,6 +12,7 @@ cd "$TAP_DIR" || exit 1
 export TAP_TIMEOUT=1500
 
 bare=$BUILD/guest-tests/bare
+engine=$(kvm_engine)
 
 # "NAME STATUS REPEATS WHY" of each cell of a result; NAME is the last word of the setting.
 cells()
@@ -41,7 +42,7 @@ timeout = 10s
 [vary]
 guest.kernel = $bare/triple-fault.elf, $bare/cli-hlt.elf, $bare/silent.elf, $bare/spin.elf, $bare/mmio-exec.elf, $bare/exit.elf
 EOT
-tap_run "$BUILD/faultbed" run bare.ini -o bare.json
+tap_run "$BUILD/faultbed" run --engine "$engine" bare.ini -o bare.json
 [ -s bare.json ] || tap_diag "$ERR"
 cells bare.json >cells
 tap_is "all are run" "$(wc -l <cells)" 6
@@ -66,7 +67,7 @@ kernel = $bare/garbage.elf
 command = true
 timeout = 400s
 EOT
-tap_run "$BUILD/faultbed" run garbage.ini -o garbage.json
+tap_run "$BUILD/faultbed" run --engine "$engine" garbage.ini -o garbage.json
 cells garbage.json >cells
 tap_like "garbage to every port, device page and MSR: the guest gets to its end" "$(cat cells)" ' 1 0 the guest left with status 15'
 
@@ -87,7 +88,7 @@ linux_ini()	# FILE TIMEOUT COMMANDS
 	[vary]
 	run.command = $3
 	EOT
-	tap_run "$BUILD/faultbed" run "$1" -o linux.json
+	tap_run "$BUILD/faultbed" run --engine "$engine" "$1" -o linux.json
 	[ -s linux.json ] || tap_diag "$ERR"
 	cells linux.json >cells
 	tap_diag "$(cat cells)"
@@ -128,7 +129,7 @@ command = test -e /tmp/once && sleep 1000; touch /tmp/once
 repeat = 3
 timeout = 60s
 EOT
-tap_run "$BUILD/faultbed" run stuck.ini -o stuck.json
+tap_run "$BUILD/faultbed" run --engine "$engine" stuck.ini -o stuck.json
 tap_is "stuck in the second repeat: status 5" "$RC" 5
 cells stuck.json >cells
 tap_like "stuck in the second repeat: the first is kept" "$(cat cells)" ' 5 1 .*run\.timeout'

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Kernel images and initramfs that are malformed, truncated or huge: status 2 and
-# one message that names the file. All in one run, a cell each, so that one
-# appliance carries them all where there is no KVM; a good image at the end shows that a bad one
-# harms none of the others. (The unit test of the loader does the same at each field.)
+# one message that names the file. All in one run, a cell each; a good image at the
+# end shows that a bad one harms none of the others. (The unit test of the loader does the same at each field.)
 
 . "$(dirname "$0")/../tap.sh"
 cd "$TAP_DIR" || exit 1

@@ -20,7 +20,7 @@ run()
 
 	shift
 	printf '%s\n' "$@" >"$name.ini"
-	tap_run "$BUILD/faultbed" run "$name.ini" -o "$name.json"
+	tap_run "$BUILD/faultbed" run "$name.ini" --engine "$(kvm_engine)" -o "$name.json"
 	[ "$RC" = 0 ] || tap_diag "$ERR"
 	tap_is "$name: status 0" "$RC" 0
 }
