@@ -8,6 +8,7 @@
  *
  * Words of the command line that images know:
  *   cpus=N          how many CPUs there are (1)
+ *   under=tcg       what carries this guest is QEMU's TCG: leave out what it does not survive
  *   stale=must      this CPU's TLB is known to be larger than any test: what need
  *                   not be flushed must still be there, or it is a failure
  */
@@ -328,8 +329,9 @@ static inline bool cpu_has(u32 leaf, u32 reg, u32 bit)
 #define HAS_1G		cpu_has(0x80000001, 3, 26)
 #define HAS_RDTSCP	cpu_has(0x80000001, 3, 27)
 bool is_amd(void);		/* console.c */
-/* QEMU's TCG: for what it does not survive only. */
+/* QEMU's TCG by CPUID; by CPUID or somewhere below, as under=tcg says. For what it does not survive only. */
 bool on_tcg(void);
+bool under_tcg(void);
 
 #define CR_ACCESS(n)									\
 static inline u64 read_cr##n(void) { u64 v; asm volatile("mov %%cr" #n ", %0" : "=r"(v) : : "memory"); return v; } \

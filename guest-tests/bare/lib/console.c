@@ -255,6 +255,11 @@ bool on_tcg(void)
 	return r[1] == 0x54474354;	/* "TCGT" */
 }
 
+bool under_tcg(void)
+{
+	return on_tcg() || option_is("under", "tcg");
+}
+
 void traps_init(void);
 void bare_main(u32 magic, const u32 *info_page);
 
