@@ -378,6 +378,27 @@ static void test_service(void)
 	world_free(w);
 }
 
+static void on_service_alone(void *ctx, u64 arg, u64 due, u64 now)
+{
+	struct world *w = ctx;
+
+	w->services++;
+	g_assert_cmpuint(w->cpu[0].now, ==, due);
+}
+
+/* With nobody else near, a service event is what bounds a turn. */
+static void test_service_alone(void)
+{
+	static const struct script work[] = { { ACT_RUN, 100000 }, { ACT_STOP, 0 } };
+	struct world *w = world_new("1x2x1");
+
+	w->cpu[0].script = work;
+	clock_post(&w->fake->vm.service, 54320, on_service_alone, w, 0);
+	world_go(w);
+	g_assert_cmpuint(w->services, ==, 1);
+	world_free(w);
+}
+
 /* Nothing can happen any more. */
 static void test_dead(void)
 {
@@ -486,6 +507,7 @@ int main(int argc, char **argv)
 	g_test_add_func("/lockstep/self", test_self);
 	g_test_add_func("/lockstep/jump", test_jump);
 	g_test_add_func("/lockstep/service", test_service);
+	g_test_add_func("/lockstep/service_alone", test_service_alone);
 	g_test_add_func("/lockstep/dead", test_dead);
 	g_test_add_func("/lockstep/wait_sipi", test_wait_sipi);
 	g_test_add_func("/lockstep/pause", test_pause);
