@@ -11,8 +11,8 @@
 
 struct run_options {
 	char **set, **files;
-	char *output, *engine, *kernel, *initrd, *appliance_kernel;
-	gboolean console, all, quiet;
+	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
+	gboolean console, all, quiet, no_snapshot;
 	int jobs;
 };
 
@@ -76,6 +76,35 @@ static int prepare_nested(struct job *job, const struct run_options *opt)
 	return STATUS_DONE;
 }
 
+/* What is said of snapshots goes to the VMM; paths are the caller's. Only one option at a time. */
+static int choose_snapshot(struct job *job, const struct run_options *opt)
+{
+	const char *name = opt->snapshot ? "--snapshot" : opt->save_snapshot ? "--save-snapshot" : "--no-snapshot";
+	const char *file = opt->snapshot ? opt->snapshot : opt->save_snapshot;
+	g_autofree char *path = file ? g_canonicalize_filename(file, NULL) : NULL;
+
+	if (!!opt->snapshot + !!opt->save_snapshot + opt->no_snapshot > 1) {
+		fb_err("--snapshot, --save-snapshot and --no-snapshot exclude each other");
+		return STATUS_BAD_INPUT;
+	}
+	if (opt->save_snapshot && job->cells->len > 1) {
+		fb_err("--save-snapshot %s: one file, and %u cells; choose one with --set", opt->save_snapshot,
+		       job->cells->len);
+		return STATUS_BAD_INPUT;
+	}
+	if (file && job->engine != ENGINE_SOFT) {
+		fb_err("%s: engine %s has no snapshots, since its guests depend on the host; soft has", name,
+		       engine_name(job->engine));
+		return STATUS_HOST;
+	}
+	if (job->engine == ENGINE_SOFT && (file || opt->no_snapshot)) {
+		job->snapshot = g_new0(char *, 3);
+		job->snapshot[0] = g_strdup(name);
+		job->snapshot[1] = g_steal_pointer(&path);
+	}
+	return STATUS_DONE;
+}
+
 /* Choose, and say on the first line what was chosen and why. */
 static int choose_engine(struct job *job, const struct run_options *opt)
 {
@@ -107,8 +136,10 @@ static int choose_engine(struct job *job, const struct run_options *opt)
 			job->engine == ENGINE_SOFT ? "; its time is virtual" : "");
 	job->parallel = (u32)opt->jobs;
 
-	int status = job_settle(job);
+	int status = choose_snapshot(job, opt);
 
+	if (!status)
+		status = job_settle(job);
 	return !status && job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : status;
 }
 
@@ -212,6 +243,12 @@ int cmd_run(int argc, char **argv)
 		  "the same as --set vm.engine=NAME", "NAME" },
 		{ "kernel", 'k', 0, G_OPTION_ARG_FILENAME, &opt.kernel, "the guest's kernel",
 		  "FILE" },
+		{ "snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.snapshot,
+		  "soft: start from this booted guest", "FILE" },
+		{ "save-snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.save_snapshot,
+		  "soft: boot, and keep the booted guest here", "FILE" },
+		{ "no-snapshot", 0, 0, G_OPTION_ARG_NONE, &opt.no_snapshot,
+		  "soft: boot, use and keep no snapshot in the cache (docs/snapshots.md)", NULL },
 		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "the guest's initramfs",
 		  "FILE" },
 		{ "appliance-kernel", 0, 0, G_OPTION_ARG_FILENAME, &opt.appliance_kernel,
@@ -253,6 +290,8 @@ int cmd_run(int argc, char **argv)
 	g_free(opt.kernel);
 	g_free(opt.initrd);
 	g_free(opt.appliance_kernel);
+	g_free(opt.snapshot);
+	g_free(opt.save_snapshot);
 	return status;
 }
 

@@ -249,6 +249,7 @@ void job_free(struct job *job)
 	g_ptr_array_unref(job->cells);
 	scenario_free(job->scenario);
 	g_free(job->engine_why);
+	g_strfreev(job->snapshot);
 	g_free(job->appliance_kernel);
 	g_free(job->qemu);
 	g_free(job->qemu_version);
@@ -299,6 +300,8 @@ char **job_argv(const struct job *job, const struct cell *cell, const char *vmm,
 		g_ptr_array_add(argv, g_strdup("--cost-model"));
 		g_ptr_array_add(argv, g_strdup(cell->cost_model));
 	}
+	for (char **o = job->snapshot; o && *o; o++)
+		g_ptr_array_add(argv, g_strdup(*o));
 	if (job->engine == ENGINE_NESTED) {
 		g_ptr_array_add(argv, g_strdup("--trust"));
 		g_ptr_array_add(argv, g_strdup(NESTED_TRUST));

@@ -38,6 +38,7 @@ struct job {
 	struct scenario *scenario;
 	GPtrArray *cells;	/* struct cell */
 	enum scenario_engine engine;	/* chosen: kvm, soft or nested */
+	char **snapshot;	/* soft: the VMM's options about snapshots, NULL = none */
 	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs and memory for */
 	char *engine_why;
 	char *appliance_kernel;	/* nested */
