@@ -110,12 +110,7 @@ static int soft_store(struct soft_cpu *c, u64 va, const void *buf, u32 len, bool
 	return SOFT_OK;
 }
 
-/*
- * An address that is not canonical gives #SS instead of #GP if it is relative to the stack
- * (SDM 3A 6.15): by RSP or RBP as base of the operand, overrides of DS and the
- * like notwithstanding, or by what pushes and pops. Returns SOFT_FAULT.
- */
-static int soft_stack_fault(struct soft_cpu *c, const struct soft_op *op, u64 va)
+int soft_stack_fault(struct soft_cpu *c, const struct soft_op *op, u64 va)
 {
 	bool base = op && (op->base == X86_RSP || op->base == X86_RBP) && !(op->amode & AMODE_SEG);
 

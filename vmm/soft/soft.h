@@ -112,8 +112,8 @@ struct soft_xsc {
 #define SOFT_NR_SC	4u
 #define SOFT_NR_XSC	4u
 #else
-#define SOFT_NR_SC	128u
-#define SOFT_NR_XSC	64u
+#define SOFT_NR_SC	512u
+#define SOFT_NR_XSC	256u
 #endif
 
 /*
@@ -408,6 +408,12 @@ int soft_load_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len
 int soft_store_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *data, u32 len);
 /* May `len` bytes at va be written by this instruction? Before a read-modify-write or a push that must not half happen. */
 int soft_check_write(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len);
+/*
+ * After a translation that failed: an address that is not canonical gives #SS instead of #GP if it is relative to
+ * the stack (SDM 3A 6.15): by RSP or RBP as base of the operand, overrides of DS and the like
+ * notwithstanding, or by what pushes and pops. What loads and stores by the functions above has it done. Returns SOFT_FAULT.
+ */
+int soft_stack_fault(struct soft_cpu *c, const struct soft_op *op, u64 va);
 /* The same with supervisor rights whatever the CPL (descriptor tables, TSS: SDM 3A 4.6.1 "implicit"). */
 int soft_load_system(struct soft_cpu *c, const struct soft_op *op, u64 va, void *buf, u32 len);
 int soft_store_system(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *buf, u32 len);

@@ -41,8 +41,23 @@ static void xsc_clear(struct soft_cpu *c, u32 user, u32 slot)
 	x->tag = SOFT_NO_TAG;
 	x->code = NULL;
 	x->used = 0;
-	c->tlb->xlive[user] &= ~BIT_ULL(slot);
+	c->tlb->xlive[user][slot / 64] &= ~BIT_ULL(slot % 64);
 	c->tlb->xowner[user][slot] = NULL;
+}
+
+static void entry_give_slot(struct tlb_entry *e, u32 slot)
+{
+	e->slots[slot / 64] |= BIT_ULL(slot % 64);
+	e->words |= (u8)BIT(slot / 64);
+}
+
+static void entry_clear_slots(struct tlb_entry *e)
+{
+	u32 word;
+
+	for (word = e->words; word; word &= word - 1)
+		e->slots[__builtin_ctz(word)] = 0;
+	e->words = 0;
 }
 
 /* The entry that a shortcut stands for takes over that it was used. */
@@ -89,7 +104,7 @@ void sc_install(struct soft_cpu *c, enum soft_context ctx, u64 va, struct tlb_en
 	c->tlb->live[ctx][slot / 64] |= BIT_ULL(slot % 64);
 	c->tlb->book[ctx][slot] = (struct sc_book){ e, page };
 	if (e)
-		e->slots[slot / 64] |= BIT_ULL(slot % 64);
+		entry_give_slot(e, slot);
 	if (writable)
 		page_written_by(page, c->vcpu->id);
 }
@@ -98,13 +113,13 @@ void xsc_prepare(struct soft_cpu *c, bool user, u64 va, struct tlb_entry *e)
 {
 	u32 slot = va >> PAGE_SHIFT & (SOFT_NR_XSC - 1);
 
-	if (c->tlb->xlive[user] >> slot & 1)
+	if (c->tlb->xlive[user][slot / 64] >> slot % 64 & 1)
 		xsc_fold(c, user, slot);
 	c->xsct[user][slot].tag = SOFT_NO_TAG;
-	c->tlb->xlive[user] |= BIT_ULL(slot);
+	c->tlb->xlive[user][slot / 64] |= BIT_ULL(slot % 64);
 	c->tlb->xowner[user][slot] = e;
 	if (e)
-		e->slots[0] |= BIT_ULL(slot);
+		entry_give_slot(e, slot);
 }
 
 void soft_drop_shortcuts(struct soft_cpu *c)
@@ -120,18 +135,20 @@ void soft_drop_shortcuts(struct soft_cpu *c)
 				sc_fold(c, i, slot);
 				/* It will have none left, and so nothing to look through when it goes. */
 				if (tlb->book[i][slot].owner)
-					memset(tlb->book[i][slot].owner->slots, 0, sizeof(u64) * SC_WORDS);
+					entry_clear_slots(tlb->book[i][slot].owner);
 				sc_clear(c, i, slot);
 			}
 		}
 	}
 	for (i = 0; i < 2; i++) {
-		for (bits = tlb->xlive[i]; bits; bits &= bits - 1) {
-			slot = (u32)__builtin_ctzll(bits);
-			xsc_fold(c, i, slot);
-			if (tlb->xowner[i][slot])
-				tlb->xowner[i][slot]->slots[0] = 0;
-			xsc_clear(c, i, slot);
+		for (word = 0; word < XSC_WORDS; word++) {
+			for (bits = tlb->xlive[i][word]; bits; bits &= bits - 1) {
+				slot = word * 64 + (u32)__builtin_ctzll(bits);
+				xsc_fold(c, i, slot);
+				if (tlb->xowner[i][slot])
+					entry_clear_slots(tlb->xowner[i][slot]);
+				xsc_clear(c, i, slot);
+			}
 		}
 	}
 }
@@ -174,9 +191,9 @@ void soft_page_is_code(struct soft_vm *svm, struct soft_page *page)
 
 /* Slots given to an entry, one after the other. */
 #define for_each_slot(e, word, bits, slot)						\
-	for (word = 0; word < SC_WORDS; word++)						\
-		for (bits = (e)->slots[word];						\
-		     bits && (slot = word * 64 + (u32)__builtin_ctzll(bits), true);	\
+	for (word = (e)->words; word; word &= word - 1)					\
+		for (bits = (e)->slots[__builtin_ctz(word)];				\
+		     bits && (slot = (u32)__builtin_ctz(word) * 64 + (u32)__builtin_ctzll(bits), true); \
 		     bits &= bits - 1)
 
 bool tlb_referenced(const struct soft_cpu *c, enum tlb_kind kind, const struct tlb_entry *e)
@@ -238,7 +255,7 @@ static void entry_drop_shortcuts(struct soft_cpu *c, enum tlb_kind kind, struct 
 				if (tlb->book[i][slot].owner == e)
 					sc_clear(c, i, slot);
 	}
-	memset(e->slots, 0, sizeof(e->slots));
+	entry_clear_slots(e);
 }
 
 void tlb_drop(struct soft_cpu *c, struct tlb_array *a, u32 i)
@@ -288,6 +305,7 @@ struct tlb_entry *tlb_fill(struct soft_cpu *c, enum tlb_kind kind, u64 va, u16 p
 	e = &a->e[w];
 	*e = *from;
 	memset(e->slots, 0, sizeof(e->slots));
+	e->words = 0;
 	e->ref = 1;
 	/* A piece of a larger mapping is entered with its own address. */
 	e->gpa = from->gpa;

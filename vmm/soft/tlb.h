@@ -37,13 +37,15 @@
 #define RIGHT_G		BIT(4)	/* the leaf's global flag is set and CR4.PGE was */
 
 #define SC_WORDS	DIV_ROUND_UP(SOFT_NR_SC, 64)
-_Static_assert(SOFT_NR_XSC <= 64 && SOFT_NR_XSC <= SOFT_NR_SC, "a mask of fetch shortcuts fits");
+#define XSC_WORDS	DIV_ROUND_UP(SOFT_NR_XSC, 64)
+_Static_assert(SC_WORDS <= 8 && XSC_WORDS <= SC_WORDS, "tlb_entry.words has a bit for each word of slots");
 
 struct tlb_entry {
 	gpa_t gpa;		/* of the first byte */
 	u8 *hva;		/* 4 KiB pages in RAM: host address of the first byte, else NULL */
 	struct soft_page *page;	/* the same */
 	u64 slots[SC_WORDS];	/* shortcut slots that were given to this entry (and may be others' by now) */
+	u8 words;		/* which of slots[] are not 0 */
 	u8 rights;
 	u8 map_shift;		/* log2 of the mapping's size; above the array's for a piece */
 	u8 ref;
@@ -86,7 +88,7 @@ struct soft_tlb {
 	struct sc_book book[NR_CTX][SOFT_NR_SC];
 	u64 live[NR_CTX][SC_WORDS];		/* slots of sct[] with a tag */
 	struct tlb_entry *xowner[2][SOFT_NR_XSC];
-	u64 xlive[2];				/* slots of xsct[] that block.c may have filled */
+	u64 xlive[2][XSC_WORDS];		/* slots of xsct[] that block.c may have filled */
 	u64 phys_reserved;	/* address bits from MAXPHYADDR to 51 */
 	bool gib_pages;		/* CPUID shows 1 GiB pages */
 	bool cpuid_known;	/* these two are set: the table is complete only once the VM runs */
