@@ -75,13 +75,13 @@ GUEST_TOOLS := stopwatch
 # leans on a higher one does not even link.
 UNIT_LIB := fake-engine images
 # The soft engine's tests have the upcalls from here, instead of a machine's fakes.
-UNIT_LIB_soft := soft-fixture
+UNIT_LIB_soft := soft-fixture soft-host
 UNIT_base := rng nearest
 UNIT_x86 := state
 UNIT_core := clock clock-state counters cpuid dist inject memory memory-file saver topology
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart
 UNIT_kvm :=
-UNIT_soft := mmu soft-simd tlb
+UNIT_soft := mmu soft-simd soft-x87 tlb
 UNIT_top := cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare records summary
 
