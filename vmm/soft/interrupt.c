@@ -89,10 +89,8 @@ static int soft_read_gate(struct soft_cpu *c, const struct soft_delivery *e, str
 		return soft_gate_fault(c, e, VEC_GP);
 	if (!(raw[1] & SEG_ATTR_P << 8))
 		return soft_gate_fault(c, e, VEC_NP);
-	if (g->type == SYS_TASK_GATE) {
-		c->rip = e->rip;
+	if (g->type == SYS_TASK_GATE)
 		return soft_stop(c, "a task gate");
-	}
 	if (g->type == SYS_INT16 || g->type == SYS_TRAP16)
 		g->rip &= 0xffff;
 	return SOFT_OK;
