@@ -26,7 +26,7 @@ struct x87_image {
 };
 _Static_assert(sizeof(struct x87_image) == 108, "FNSAVE's image");
 
-/* The instruction's place in the table of pads: 512 with a register operand or none, then 64 with a memory operand. */
+/* The instruction's place in the table of pads: 512 without a memory operand, then 64 with one. */
 #define PAD_MEM		512u
 
 /* aux: what an instruction does besides. */
@@ -308,7 +308,7 @@ static const signed char mem_size[8][8] = {
 	{ 8, 8, 8, 8, 8, 8, 8, 8 },		/* DC: FADD ... FDIVR m64fp */
 	{ 8, 0, -8, -8, 0, 0, 0, 0 },		/* DD: FLD - FST FSTP m64fp */
 	{ 2, 2, 2, 2, 2, 2, 2, 2 },		/* DE: FIADD ... FIDIVR m16int */
-	{ 2, 0, -2, -2, 10, 8, -10, -8 },	/* DF: FILD - FIST FISTP m16int, FBLD, FILD m64int, FBSTP, FISTP m64int */
+	{ 2, 0, -2, -2, 10, 8, -10, -8 },	/* DF: FILD - FIST FISTP m16int, FBLD, FILD m64, FBSTP, FISTP m64 */
 };
 
 static bool decode_mem(struct soft_decode *d, struct soft_op *op, u32 escape)
