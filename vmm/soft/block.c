@@ -331,7 +331,7 @@ static struct soft_block *soft_block_cross(struct soft_cpu *c, u64 va, const u8 
 	e->cross->op[1].imm = off + nr;
 	e->off = off;
 	e->key = key;
-	e->nr_bytes = nr;
+	e->nr_bytes = nr > 1 ? nr : INSN_MAX;	/* 1: no instruction, by whichever of the bytes */
 	e->valid = true;
 	e->cross->nr = 1;
 	e->cross->code = &e->code;		/* no page's: nothing is ever linked to it */

@@ -237,6 +237,8 @@ static inline int str_repeat(struct soft_cpu *c, const struct soft_op *op,
 		n = source ? str_room(c, str_source(c, op), op->size, count) : count;
 		if (dest)
 			n = str_room(c, str_dest(c, op), op->size, n);
+		if (unlikely(c->sysflags & X86_EFLAGS_TF))
+			n = 1;		/* each element is trapped (SDM 3B 17.3.1.4 [18.3.1.4]) */
 		while (n) {
 			/* The first element brings the shortcuts that the others need. */
 			u64 done = many && n > 1 && !(c->sysflags & X86_EFLAGS_DF) && many(c, op, n) ? n : 1;
