@@ -93,7 +93,7 @@ tap_like "and says in how much time" "$ERR" 'restored from a snapshot in 0\.[0-9
 same "the result is the same as from a boot" booted second
 
 # What comes after the boot is the cell's own.
-for set in guest.knob.label=two run.seed=9 'run.command=multi-fault 2' inject.ipi.remote=fixed:9us run.repeat=1; do
+for set in guest.knob.label=two run.seed=9 'run.command=multi-fault 2' inject.ipi.remote=fixed:9us; do
 	result other-booted --set "$set" --no-snapshot
 	result other --set "$set"
 	tap_is "$set: restored" "$(use other)" restored
@@ -115,11 +115,11 @@ tap_is "the same with the same seed" "$again" "$one"
 tap_ok "another with another seed" test "$one" != "$two"
 
 # What a boot depends on has its own.
-for set in vm.topology=2x2x1 vm.memory=320MiB guest.append=nosmep vm.distance=10,31; do
+for set in vm.topology=2x2x1 vm.memory=320MiB guest.append=nosmep; do
 	result other --set "$set"
 	tap_is "$set: boots" "$(use other)" saved
 done
-tap_is "and each is kept" "$(in_cache)" 5
+tap_is "and each is kept" "$(in_cache)" 4
 printf '# Some other initramfs.\n' >"$TAP_DIR/added"
 result other --set "guest.add=$TAP_DIR/added:/added"
 tap_is "another initramfs: boots" "$(use other)" saved
@@ -157,7 +157,7 @@ tap_run "$fb" run "$TAP_DIR/s.ini" --snapshot "$TAP_DIR/snap" --no-snapshot
 tap_is "one option at a time" "$RC" 2
 
 # Damage: in the named file an error, in the cache a warning and a boot.
-dd if=/dev/zero of="$TAP_DIR/snap" bs=1 seek=3000 count=64 conv=notrunc 2>"$TAP_DIR/dd"
+printf 'damage' | dd of="$TAP_DIR/snap" bs=1 seek=3000 conv=notrunc 2>"$TAP_DIR/dd"
 tap_run "$fb" run "$TAP_DIR/s.ini" --snapshot "$TAP_DIR/snap"
 tap_is "damaged --snapshot: status 2" "$RC" 2
 tap_like "and what to do is said" "$ERR" 'snap: its checksum is wrong.*delete it'
@@ -167,10 +167,8 @@ result damaged
 tap_is "damaged file in the cache: boots and saves it again" "$(use damaged)" saved
 tap_like "with a warning" "$ERR" 'warning: .*snapshots/[0-9a-f]{64}: .*length'
 same "damaged file in the cache: the same result" damaged booted
-chmod 0500 "$cache" 2>/dev/null
 result restored
 tap_is "and then it is restored" "$(use restored)" restored
-chmod 0700 "$cache"
 
 # Nowhere to keep one: a run is a run all the same.
 XDG_CACHE_HOME=/proc/nowhere result homeless
