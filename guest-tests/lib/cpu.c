@@ -2,10 +2,11 @@
 #include "lib/cpu.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define SYS_CPU "/sys/devices/system/cpu"
 #define SYS_NODE "/sys/devices/system/node"
@@ -84,13 +85,13 @@ int cpu_mask_read(const char *path, struct cpu_mask *m)
 
 int cpu_bind(u32 cpu)
 {
-	cpu_set_t set;
+	struct cpu_mask m = { { 0 } };
 
-	if (cpu >= CPU_SETSIZE)
+	if (cpu >= CPU_MAX)
 		return -EINVAL;
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+	cpu_mask_set(&m, cpu);
+	/* CPU_SET() of a C library may know fewer CPUs (musl's: 128); the kernel takes a mask of any length. */
+	return syscall(SYS_sched_setaffinity, 0, sizeof(m), &m) ? -errno : 0;
 }
 
 const char *cpu_class_name(enum cpu_class class)

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "lib/cpu.h"
 
 /* USER_HZ of every x86 Linux: the unit of /proc/stat's times. */
 #define NS_PER_TICK	10000000u
@@ -24,10 +25,12 @@ const char *procstat_source(enum procstat_file file)
 
 void procstat_init(struct procstat *s)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct cpu_mask possible;
+	u32 cpus = 1;
 
-	if (cpus < 1)
-		cpus = 1;
+	/* Not by sysconf(): C libraries differ, and musl's counts the CPUs that this thread may run on. */
+	if (!cpu_mask_read("/sys/devices/system/cpu/possible", &possible) && cpu_mask_count(&possible))
+		cpus = cpu_mask_count(&possible);
 	for (int i = 0; i < NR_PROCSTAT_FILES; i++) {
 		/* A row of /proc/interrupts is 11 bytes a CPU, one of /proc/stat about 80. */
 		s->size[i] = 16384 + (i == PROCSTAT_INTERRUPTS ? 1024 : 128) * (size_t)cpus;
