@@ -85,6 +85,9 @@ UNIT_soft := mmu soft-interrupt soft-simd soft-system soft-x87 tlb
 UNIT_top := cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare records summary
 
+# The soft engine's instructions against the host's: one program, tests/isa/NAME.c.
+ISA := compare families flags generate hand isa-test native soft special values
+
 # --- tests that are not C: executables that speak TAP ---
 
 TESTS_tree := $(wildcard tests/tree/*.sh)
@@ -153,6 +156,7 @@ links_front := front top machine kvm soft core x86 base
 VMM := $(B)/faultbed-vmm
 FRONT := $(B)/faultbed
 UNIT_TESTS := $(foreach l,$(LAYERS),$(patsubst %,$(B)/tests/unit/test-%,$(UNIT_$(l))))
+ISA_TEST := $(B)/tests/isa/isa-test
 GUEST_BINS := $(patsubst %,$(O)/guest-tests/%,$(GUEST_TESTS)) \
 	$(patsubst %,$(O)/guest-tests/bare/%.elf,$(GUEST_BARE) $(GUEST_BARE64))
 GUEST_TOOL_BINS := $(patsubst %,$(O)/guest-tools/%,$(GUEST_TOOLS))
@@ -166,7 +170,7 @@ all: vmm front guest-tests unit-tests
 vmm: $(VMM)
 front: $(FRONT)
 guest-tests: $(GUEST_BINS) $(GUEST_TOOL_BINS)
-unit-tests: $(UNIT_TESTS)
+unit-tests: $(UNIT_TESTS) $(ISA_TEST)
 initramfs: $(INITRAMFS)
 appliance: $(APPLIANCE)
 images: kernel initramfs appliance
@@ -219,6 +223,12 @@ $(B)/tests/unit/test-$(2): $(B)/obj/tests/unit/test-$(2).o $(foreach l,$(if $(UN
 	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$< -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(PKG_LIBS)
 endef
 $(foreach l,$(LAYERS),$(foreach t,$(UNIT_$(l)),$(eval $(call unit_test,$(l),$(t)))))
+
+$(B)/obj/tests/isa/%.o: ALL_CFLAGS += -Itests/unit
+$(ISA_TEST): $(patsubst %,$(B)/obj/tests/isa/%.o,$(ISA)) $(foreach l,unit-soft $(links_soft),$(call lib,$(l)))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS)
 
 # --- guest programs ---
 
@@ -279,7 +289,7 @@ $(APPLIANCE): images/appliance-build.sh images/appliance-init.c $(O)/faultbed-vm
 
 # --- run, check, bench ---
 
-.PHONY: run check check-unit check-kvm check-layers check-headers check-tree check-bad-input check-scenario \
+.PHONY: run check check-unit check-isa check-kvm check-layers check-headers check-tree check-bad-input check-scenario \
 	check-clang check-san bench deps deps-undo clean distclean help print-sources
 
 # Set-up first, alone, since the build needs what it installs; then all the rest at once, the kernel
@@ -309,11 +319,13 @@ endif
 	@$(MAKE) all images
 	@$(MAKE) SAN=asan,ubsan unit-tests
 	@$(MAKE) CC=clang vmm front unit-tests
-	$(Q)$(PROVE) $(UNIT_TESTS) $(UNIT_TESTS:$(O)/%=$(O)/gcc-asan-ubsan/%) $(TESTS_tree) \
+	$(Q)$(PROVE) $(UNIT_TESTS) $(UNIT_TESTS:$(O)/%=$(O)/gcc-asan-ubsan/%) $(ISA_TEST) $(TESTS_tree) \
 		$(TESTS_bad_input) $(TESTS_scenario) $(TESTS_guest) :: --tap $(PROVE_END)
 
 check-unit: unit-tests
 	$(Q)$(PROVE) $(UNIT_TESTS) :: --tap $(PROVE_END)
+check-isa: $(ISA_TEST)
+	$(Q)$(PROVE) $(ISA_TEST) $(PROVE_END)
 check-tree:
 	$(Q)$(PROVE) $(TESTS_tree) $(PROVE_END)
 check-bad-input: all images
@@ -346,7 +358,7 @@ print-sources:
 		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS) $(GUEST_TOOLS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
 		$(patsubst %,guest-tests/bare/%.S,$(GUEST_BARE)) $(patsubst %,guest-tests/bare/%.c,$(GUEST_BARE64)) \
 		$(addprefix guest-tests/bare/lib/,$(BARE64_LIB)) \
-		$(patsubst %,tests/unit/%.c,$(UNIT_LIB) $(UNIT_LIB_soft)) \
+		$(patsubst %,tests/unit/%.c,$(UNIT_LIB) $(UNIT_LIB_soft)) $(patsubst %,tests/isa/%.c,$(ISA)) \
 		$(foreach l,$(LAYERS),$(patsubst %,tests/unit/test-%.c,$(UNIT_$(l))))
 
 clean:
@@ -357,7 +369,7 @@ distclean: clean
 
 help:
 	@echo "make run            set-up, build, boot the first scenario, print its table, write out/first-run.json"
-	@echo "make check          all tests (check-unit, check-tree, check-bad-input, check-scenario, check-kvm: parts)"
+	@echo "make check          all tests (check-unit, check-isa, check-tree, check-bad-input, check-scenario, check-kvm: parts)"
 	@echo "make all            the VMM, the front end, guest programs, unit tests"
 	@echo "make kernel initramfs appliance   what boots in the guest, and for the nested engine around it"
 	@echo "make check-layers check-headers   the order of the layers; headers that compile alone"

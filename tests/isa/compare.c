@@ -10,13 +10,21 @@
 /* User addresses end here on hosts with 4 levels of page tables; Linux hides what is mapped above. */
 #define USER_END	0x7ffffffff000ull
 
+static const struct isa_insn *insn_at(const struct isa_snippet *s, u64 rip)
+{
+	for (u32 i = 0; i < s->nr; i++)
+		if (s->insn[i].off == rip - s->in.rip)
+			return &s->insn[i];
+	return NULL;
+}
+
 static u64 undefined_at(const struct isa_snippet *s, u64 rip)
 {
-	u64 off = rip - ISA_CODE - s->at;
+	const struct isa_insn *insn = insn_at(s, rip);
+	u64 off = rip - s->in.rip;
 
-	for (u32 i = 0; i < s->nr; i++)
-		if (s->insn[i].off == off)
-			return s->insn[i].undefined;
+	if (insn)
+		return insn->undefined;
 	if (off == s->len + 1u || !s->nr)	/* behind the INT3 that ends it */
 		return s->undefined;
 	return ARITH_FLAGS;
@@ -26,6 +34,22 @@ static u32 error_of(const struct isa_outcome *o)
 {
 	/* arch/x86/mm/fault.c, set_signal_archinfo(). */
 	return o->error | (o->vector == 14 && o->cr2 >= USER_END ? 1 : 0);
+}
+
+static u32 mxcsr_of(const u8 *fx)
+{
+	u32 v;
+
+	memcpy(&v, fx + 24, 4);
+	return v;
+}
+
+/* With an unmasked overflow or underflow the engine's PE is the masked one's (ops-sse-fp.c says why). */
+static u32 mxcsr_mask(const struct isa_outcome *o)
+{
+	u32 v = mxcsr_of(o->regs.fx);
+
+	return o->vector == 19 && v & ~(v >> 7) & 0x18 ? ~0x20u : ~0u;
 }
 
 /* Offset of physical x87 register n: FXSAVE has them in the order of the stack. */
@@ -38,9 +62,9 @@ static u32 st_offset(const u8 *fx, u32 n)
  * Control word, status word, tags, MXCSR, the ten bytes of each x87 register, XMM. Whether an MMX instruction
  * that faults has made TOP 0 and all tags valid by then is the host's choice.
  */
-static bool fx_equal(const u8 *a, const u8 *b, bool mmx_fault)
+static bool fx_equal(const u8 *a, const u8 *b, bool mmx_fault, u32 mxcsr_mask)
 {
-	if (memcmp(a, b, mmx_fault ? 3 : 5) || memcmp(a + 24, b + 24, 4) || memcmp(a + 160, b + 160, 256))
+	if (memcmp(a, b, mmx_fault ? 3 : 5) || (mxcsr_of(a) ^ mxcsr_of(b)) & mxcsr_mask || memcmp(a + 160, b + 160, 256))
 		return false;
 	for (u32 i = 0; i < 8; i++)
 		if (memcmp(a + st_offset(a, i), b + st_offset(b, i), 10))
@@ -51,16 +75,21 @@ static bool fx_equal(const u8 *a, const u8 *b, bool mmx_fault)
 bool isa_equal(const struct isa_snippet *s, const struct isa_outcome *a, const struct isa_outcome *b)
 {
 	const struct isa_regs *x = &a->regs, *y = &b->regs;
+	const struct isa_insn *insn;
 	bool mmx_fault = !strcmp(s->family, "mmx") && x->rip != s->in.rip + s->len + 1;
 
 	if (a->vector != b->vector)
 		return false;
 	if (a->vector == -1)		/* neither ended: cut off at different places */
 		return true;
-	return x->rip == y->rip && error_of(a) == error_of(b) && (a->vector != 14 || a->cr2 == b->cr2) &&
-	       !((x->rflags ^ y->rflags) & ~undefined_at(s, x->rip)) && !memcmp(x->gpr, y->gpr, sizeof(x->gpr)) &&
+	if (x->rip != y->rip)
+		return false;
+	insn = insn_at(s, x->rip);
+	if ((!insn || !insn->two_loads) && (error_of(a) != error_of(b) || (a->vector == 14 && a->cr2 != b->cr2)))
+		return false;
+	return !((x->rflags ^ y->rflags) & ~undefined_at(s, x->rip)) && !memcmp(x->gpr, y->gpr, sizeof(x->gpr)) &&
 	       x->fs_base == y->fs_base && x->gs_base == y->gs_base && x->ds == y->ds && x->es == y->es &&
-	       fx_equal(x->fx, y->fx, mmx_fault) && !memcmp(&a->mem, &b->mem, sizeof(a->mem));
+	       fx_equal(x->fx, y->fx, mmx_fault, mxcsr_mask(a)) && !memcmp(&a->mem, &b->mem, sizeof(a->mem));
 }
 
 static const char *const gpr_names[] = {

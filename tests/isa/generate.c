@@ -74,9 +74,14 @@ static bool mnemonic_allowed(ZydisMnemonic m)
 	}
 }
 
+static bool is_cmps(const ZydisDecodedInstruction *insn)
+{
+	return insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (insn->opcode == 0xa6 || insn->opcode == 0xa7);
+}
+
 /*
- * Where makers of CPUs differ: which of two faulting operands is reported; which byte MASKMOVDQU reports; whether
- * 0F 0D with a register exists; whether CVTPI2PS with memory enters MMX state.
+ * Where makers of CPUs differ: which byte MASKMOVDQU reports; whether 0F 0D with a register exists; whether
+ * CVTPI2PS with memory enters MMX state. Two wild operands of CMPS, which may raise different faults.
  */
 static bool same_everywhere(const struct gen *g, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *arg)
 {
@@ -86,14 +91,11 @@ static bool same_everywhere(const struct gen *g, const ZydisDecodedInstruction *
 	case ZYDIS_MNEMONIC_MASKMOVDQU: case ZYDIS_MNEMONIC_MASKMOVQ:
 		return g->pointers & BIT(X86_RDI) && rdi >= ISA_DATA && rdi < ISA_DATA + ISA_DATA_RO * PAGE_SIZE - 16 &&
 		       insn->address_width == 64 && !(insn->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS));
-	case ZYDIS_MNEMONIC_CMPSB: case ZYDIS_MNEMONIC_CMPSW: case ZYDIS_MNEMONIC_CMPSQ:
-		return g->family->flags & F_STRING;
-	case ZYDIS_MNEMONIC_CMPSD:
-		return g->family->flags & F_STRING || insn->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT;
 	case ZYDIS_MNEMONIC_CVTPI2PS:
 		return arg[1].type != ZYDIS_OPERAND_TYPE_MEMORY;
 	default:
-		return insn->opcode_map != ZYDIS_OPCODE_MAP_0F || insn->opcode != 0x0d;
+		return (!is_cmps(insn) || g->family->flags & F_STRING) &&
+		       (insn->opcode_map != ZYDIS_OPCODE_MAP_0F || insn->opcode != 0x0d);
 	}
 }
 
@@ -163,7 +165,7 @@ static bool gen_append(struct gen *g, const u8 *bytes, const ZydisDecodedInstruc
 	if (s->nr >= ISA_MAX_INSNS || s->len + insn->length > ISA_MAX_CODE)
 		return false;
 	memcpy(s->code + s->len, bytes, insn->length);
-	s->insn[s->nr++] = (struct isa_insn){ (u16)s->len, insn->length, g->undefined };
+	s->insn[s->nr++] = (struct isa_insn){ (u16)s->len, insn->length, g->undefined, is_cmps(insn) };
 	s->len += insn->length;
 	g->undefined = gen_flags_after(g->undefined, insn, arg);
 	return true;
@@ -186,7 +188,7 @@ bool gen_bytes(struct gen *g, const u8 *bytes, u32 len)
 	if (s->nr >= ISA_MAX_INSNS || s->len + len > ISA_MAX_CODE)
 		return false;
 	memcpy(s->code + s->len, bytes, len);
-	s->insn[s->nr++] = (struct isa_insn){ (u16)s->len, (u16)len, g->undefined };
+	s->insn[s->nr++] = (struct isa_insn){ (u16)s->len, (u16)len, g->undefined, false };
 	s->len += len;
 	return true;
 }
@@ -353,7 +355,7 @@ bool gen_pattern(struct gen *g, const struct isa_pattern *p)
 			    arg[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
 			    ZydisRegisterGetClass(arg[i].reg.value) == ZYDIS_REGCLASS_SEGMENT)
 				return false;
-		if (o.rip) {
+		if (o.rip && insn.raw.disp.size == 32) {
 			u64 next = ISA_CODE + g->s->at + g->s->len + insn.length;
 			s32 disp = (s32)(o.target - next);
 

@@ -49,6 +49,7 @@ struct isa_regs {
 struct isa_insn {
 	u16 off, len;		/* bytes in isa_snippet.code */
 	u64 undefined;		/* RFLAGS bits that are undefined before it */
+	bool two_loads;		/* which of them faults first is the host's choice */
 };
 
 struct isa_snippet {

@@ -34,10 +34,10 @@ struct isa_native {
 	u64 host_rsp, host_fs;		/* HOST_RSP, HOST_FS */
 	u64 out_fs, out_gs;		/* OUT_FS, OUT_GS */
 	u64 out_ds, out_es;		/* OUT_DS, OUT_ES */
+	volatile u64 serial;		/* SERIAL: of the snippet that runs, 0 = none */
 	u8 host_fx[512] __attribute__((aligned(64)));	/* HOST_FX */
 	struct isa_regs regs;
 	u64 vector, error, cr2;
-	volatile u64 serial;		/* of the snippet that runs, 0 = none */
 	u64 next_serial, last_tick;
 	const struct isa_snippet *snippet;
 	u8 *alt_stack;
@@ -52,6 +52,7 @@ struct isa_native {
 #define OUT_GS		728
 #define OUT_DS		736
 #define OUT_ES		744
+#define SERIAL		752
 #define HOST_FX		768
 
 _Static_assert(offsetof(struct isa_native, in.gpr) == 0, "");
@@ -64,6 +65,7 @@ _Static_assert(offsetof(struct isa_native, host_rsp) == HOST_RSP, "");
 _Static_assert(offsetof(struct isa_native, host_fs) == HOST_FS, "");
 _Static_assert(offsetof(struct isa_native, out_fs) == OUT_FS, "");
 _Static_assert(offsetof(struct isa_native, out_ds) == OUT_DS, "");
+_Static_assert(offsetof(struct isa_native, serial) == SERIAL, "");
 _Static_assert(offsetof(struct isa_native, host_fx) == HOST_FX, "");
 
 #if defined(__has_attribute)
@@ -85,6 +87,7 @@ void isa_native_enter(void);
 void isa_native_signal(int sig, siginfo_t *info, void *uc);
 void isa_native_leave(void);
 void isa_native_capture(ucontext_t *uc);
+void isa_native_crash(int sig);
 
 /*
  * enter: the caller's registers go to its stack, the snippet's come in. signal: the handler of all
@@ -110,6 +113,8 @@ __asm__(
 "	mov " AT(32) ", %rsp\n"
 "	jmp *" AT(128) "\n"
 "isa_native_signal:\n"
+"	cmpq $0, " AT(SERIAL) "\n"
+"	je isa_native_crash\n"
 "	mov %rdx, %rdi\n"
 "	and $-16, %rsp\n"
 "	pushq $2\n	popfq\n"		/* the snippet's AC, NT */
@@ -141,6 +146,12 @@ static const u8 greg_of[NR_X86_GPRS] = {
 	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
 
+/* No snippet's signal but our own: die of it when the instruction is tried again. */
+void isa_native_crash(int sig)
+{
+	signal(sig, SIG_DFL);
+}
+
 /* On the alternate stack, with the snippet's FS base. */
 NO_TLS
 void isa_native_capture(ucontext_t *uc)
@@ -154,6 +165,7 @@ void isa_native_capture(ucontext_t *uc)
 		n->regs.gpr[i] = (u64)g[greg_of[i]];
 	n->regs.rip = (u64)g[REG_RIP];
 	n->regs.rflags = (u64)g[REG_EFL];
+	n->serial = 0;
 	n->vector = (u64)g[REG_TRAPNO];
 	n->error = (u64)g[REG_ERR];
 	n->cr2 = (u64)g[REG_CR2];
@@ -274,7 +286,6 @@ void isa_native_run(struct isa_native *n, const struct isa_snippet *s, const str
 	n->in = s->in;
 	n->serial = ++n->next_serial;
 	isa_native_enter();
-	n->serial = 0;
 
 	out->regs = n->regs;
 	out->regs.fs_base = n->out_fs;

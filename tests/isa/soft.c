@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "soft/soft.h"
-#include "unit/soft-fixture.h"
+#include "soft-fixture.h"
 
 #define HIGH		0xffffffff80000000ull
 #define PML4		0x1000ull

@@ -8,7 +8,7 @@
 cd "$TOP" || exit 1
 
 listed=$(make -s --no-print-directory print-sources | sort)
-there=$(find vmm host-tools tests/unit guest-tests \( -name '*.c' -o -path 'guest-tests/bare/*.S' \) | sort)
+there=$(find vmm host-tools tests/unit tests/isa guest-tests \( -name '*.c' -o -path 'guest-tests/bare/*.S' \) | sort)
 tap_is "every source on disk is in the Makefile" "$(comm -13 <(echo "$listed") <(echo "$there"))" ""
 tap_is "every source in the Makefile is on disk" "$(comm -23 <(echo "$listed") <(echo "$there"))" ""
 tap_is "no source is listed twice" "$(echo "$listed" | uniq -d)" ""
