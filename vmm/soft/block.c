@@ -189,7 +189,7 @@ void soft_code_written(struct soft_vm *svm, struct soft_page *page, u32 off, u32
 			if (off < b->off + b->bytes && b->off < off + len) {
 				*at = b->hash_next;
 				soft_block_kill(svm, b);
-				svm->code_invalidated++;
+				svm->blocks_dropped++;
 				continue;
 			}
 			for (u32 k = b->off / 64; b->bytes && k <= (b->off + b->bytes - 1u) / 64; k++)
@@ -289,7 +289,7 @@ static struct soft_block *soft_block_make(struct soft_cpu *c, struct soft_code *
 	code->slot[soft_slot(off)] = b;
 	for (i = off / 64; i <= (off + bytes - 1) / 64; i++)
 		code->chunks |= BIT_ULL(i);
-	c->stat[STAT_blocks_decoded]++;
+	svm->blocks_decoded++;
 	return b;
 }
 

@@ -255,7 +255,8 @@ struct soft_vm {
 	struct soft_page *page;		/* (c) one for each page of RAM, by offset in the memfd; zeroes at first */
 	u64 nr_pages;			/* (c) */
 	void *blocks;			/* block.c's own */
-	u64 code_invalidated;		/* blocks dropped because their code was written, by whomever */
+	u64 blocks_decoded;		/* how often each has happened; not in results, for a start from a snapshot */
+	u64 blocks_dropped;		/* begins with nothing decoded */
 	/*
 	 * The one hook on every data access, for the cache-line model: when it is set no
 	 * shortcut is handed out for data, so that every access comes by soft_data().
@@ -300,11 +301,11 @@ static inline void soft_break(struct soft_cpu *c)
 	}
 }
 
-/* Trace something that happens to this vCPU now. Costs one branch when off. */
-static inline void soft_trace(const struct soft_cpu *c, enum trace_kind kind, u64 a, u64 b, u64 d)
+/* Trace something that happens to this vCPU now, as trace_add() says. Costs one branch when off. */
+static inline void soft_trace(const struct soft_cpu *c, enum trace_kind kind, const char *what, u64 a, u64 b, u64 d)
 {
-	if (__builtin_expect(trace_wanted(c->svm->vm, kind), 0))
-		trace_add(c->svm->vm, c->vcpu, kind, soft_ns(c->svm, soft_units(c)), c->rip, a, b, d);
+	if (trace_wanted(c->svm->vm, kind))
+		trace_add(c->svm->vm, c->vcpu, kind, soft_ns(c->svm, soft_units(c)), c->rip, what, a, b, d);
 }
 
 /* --- flow, for operations' functions --- */
@@ -455,6 +456,8 @@ void soft_page_is_code(struct soft_vm *svm, struct soft_page *page);
 struct soft_page *soft_page_of(struct soft_vm *svm, gpa_t gpa, u8 **hva);
 /* engine_ops.gpa_lowered: vm->engine_data is the struct soft_vm. */
 int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len);
+/* engine_ops.dump: how full the TLBs are, pending events, the engine's counters. dump.c */
+char *soft_dump(struct vcpu *vcpu);
 /* Snapshot: the TLB of a vCPU as bytes; shortcuts are not part of it. */
 void soft_tlb_save(const struct soft_cpu *c, GByteArray *out);
 bool soft_tlb_restore(struct soft_cpu *c, const u8 *data, size_t len);
