@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "core/trace.h"
 #include "scenario.h"
 #include "session.h"
 #include "vm.h"
@@ -22,6 +23,7 @@
 struct options {
 	char **set;
 	char *cell, *kernel, *initrd, *cost_model, *output, *engine, *snapshot, *save_snapshot;
+	char *trace, *trace_events, *trace_from;
 	char **trust;
 	gboolean quiet, verbose, no_snapshot;
 	int console_fd;
@@ -58,8 +60,8 @@ static enum status cmd_probe(const struct options *opt)
 	return STATUS_DONE;
 }
 
-/* SIGINT and SIGTERM end the VM in an orderly way, with what was measured. */
-static int make_signal_fd(void)
+/* SIGINT and SIGTERM end the VM in an orderly way, with what was measured; SIGUSR1 dumps its vCPUs. */
+static void make_signal_fds(struct session_params *params)
 {
 	sigset_t set;
 
@@ -67,8 +69,51 @@ static int make_signal_fd(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	params->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	params->dump_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/*
+ * The System.map that belongs to a kernel, or NULL: beside it, by that name or, as distributions have it,
+ * with what follows "vmlinuz" in the kernel's.
+ */
+static char *find_system_map(const char *kernel)
+{
+	char *dir = g_path_get_dirname(kernel), *base = g_path_get_basename(kernel), *name, *path;
+
+	name = g_strconcat("System.map", g_str_has_prefix(base, "vmlinuz") ? base + strlen("vmlinuz") : "", NULL);
+	path = g_build_filename(dir, name, NULL);
+	if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
+		g_clear_pointer(&path, g_free);
+	g_free(name);
+	g_free(base);
+	g_free(dir);
+	return path;
+}
+
+static enum status start_trace(struct vm *vm, const struct options *opt, const struct vm_setup *setup)
+{
+	bool command_only = opt->trace_from && strcmp(opt->trace_from, "command") == 0;
+	u32 mask = TRACE_ALL;
+	char *err = NULL;
+
+	if (!opt->trace)
+		return STATUS_DONE;
+	if (trace_parse_kinds(opt->trace_events ? opt->trace_events : "all", &mask, &err)) {
+		fb_err("--trace-events: %s", err);
+		g_free(err);
+		return STATUS_BAD_INPUT;
+	}
+	if (trace_check(vm, &mask, &err)) {
+		fb_err("--trace-events: %s", err);
+		g_free(err);
+		return STATUS_HOST;
+	}
+	return trace_open(vm, opt->trace, mask, setup->system_map, command_only) ? STATUS_BAD_INPUT : STATUS_DONE;
 }
 
 static enum status run_cell(const struct scenario *s, const struct options *opt, struct session_params *params)
@@ -102,7 +147,16 @@ static enum status run_cell(const struct scenario *s, const struct options *opt,
 	}
 	for (t = opt->trust; t && *t; t++)
 		g_ptr_array_add(setup.trust, g_strdup(*t));
-	status = session_run(vm, s, &setup, params);
+	setup.system_map = find_system_map(setup.kernel);
+	status = start_trace(vm, opt, &setup);
+	if (status == STATUS_DONE)
+		status = session_run(vm, s, &setup, params);
+	else
+		session_record_failure(params, status);
+	/* The result stands; but it is not all that was asked for. */
+	if (trace_close(vm) && status == STATUS_DONE)
+		status = STATUS_BAD_INPUT;
+	g_free(setup.system_map);
 	vm_teardown(vm, &setup);
 	return status;
 }
@@ -128,12 +182,25 @@ static enum status cmd_run(const char *path, const struct options *opt)
 			return STATUS_BAD_INPUT;
 		}
 	}
-	params.signal_fd = make_signal_fd();
+	make_signal_fds(&params);
 	status = run_cell(s, opt, &params);
 	if (params.record_fd >= 0)
 		close(params.record_fd);
 	scenario_free(s);
 	return status;
+}
+
+static bool trace_options_ok(const struct options *opt)
+{
+	if (!opt->trace && (opt->trace_events || opt->trace_from)) {
+		fb_err("--trace-events and --trace-from go with --trace FILE");
+		return false;
+	}
+	if (opt->trace_from && strcmp(opt->trace_from, "start") && strcmp(opt->trace_from, "command")) {
+		fb_err("--trace-from %s: start or command", opt->trace_from);
+		return false;
+	}
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -148,6 +215,9 @@ int main(int argc, char **argv)
 		{ "snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.snapshot, "start from this booted guest", "FILE" },
 		{ "save-snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.save_snapshot, "boot, and keep the booted guest in FILE", "FILE" },
 		{ "no-snapshot", 0, 0, G_OPTION_ARG_NONE, &opt.no_snapshot, "boot, and keep nothing", NULL },
+		{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &opt.trace, "write a trace (docs/tracing.md)", "FILE" },
+		{ "trace-events", 0, 0, G_OPTION_ARG_STRING, &opt.trace_events, "kinds of events, joined by commas (all)", "LIST" },
+		{ "trace-from", 0, 0, G_OPTION_ARG_STRING, &opt.trace_from, "start (of the run; the default) or command", "WHEN" },
 		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "append records to FILE, one JSON object a line", "FILE" },
 		{ "engine", 0, 0, G_OPTION_ARG_STRING, &opt.engine, "kvm (the default) or soft", "NAME" },
 		{ "trust", 0, 0, G_OPTION_ARG_STRING_ARRAY, &opt.trust, "a remark that belongs beside every rate", "TEXT" },
@@ -169,6 +239,8 @@ int main(int argc, char **argv)
 		status = cmd_probe(&opt);
 	} else if (!!opt.snapshot + !!opt.save_snapshot + opt.no_snapshot > 1) {
 		fb_err("--snapshot, --save-snapshot and --no-snapshot exclude each other");
+	} else if (!trace_options_ok(&opt)) {
+		/* said there */
 	} else if (argc == 3 && strcmp(argv[1], "run") == 0) {
 		status = cmd_run(argv[2], &opt);
 	} else {
@@ -185,5 +257,8 @@ int main(int argc, char **argv)
 	g_free(opt.engine);
 	g_free(opt.snapshot);
 	g_free(opt.save_snapshot);
+	g_free(opt.trace);
+	g_free(opt.trace_events);
+	g_free(opt.trace_from);
 	return (int)status;
 }

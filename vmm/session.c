@@ -9,9 +9,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "console.h"
+#include "core/trace.h"
 #include "dump.h"
 #include "machine/machine.h"
 #include "record.h"
@@ -276,12 +279,14 @@ static void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		goto out;
 	switch (mark) {
 	case MARK_COMMAND_BEGIN:
+		trace_command(vm, true);
 		__atomic_store_n((bool *)&vm->inject.on, true, __ATOMIC_RELAXED);
 		refault_start(&ss->refault, now, ss->s->seed + ss->repeat);
 		sample_take(vm, &ss->command.from, now, true);
 		ss->command.begun = true;
 		break;
 	case MARK_COMMAND_END:
+		trace_command(vm, false);
 		if (ss->command.begun) {
 			sample_take(vm, &ss->command.to, now, false);
 			ss->command.ended = true;
@@ -493,11 +498,27 @@ static void control_byte(void *ctx, u8 byte)
 	g_mutex_unlock(&ss->lock);
 }
 
+/* The user wants to see the vCPUs. Between two turns, or on the service thread. */
+static void session_dump_asked(struct session *ss)
+{
+	struct signalfd_siginfo info;
+
+	if (ss->params->dump_fd < 0 || read(ss->params->dump_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	fb_info("dump of %u vCPUs:", ss->vm->topo.nr_cpus);
+	dump_symbols(ss->vm, ss->setup->system_map);
+	if (ss->virtual)
+		dump_vcpus(ss->vm);
+	else
+		dump_request(ss->vm);
+}
+
 static void session_flush(void *ctx, u64 arg, u64 due, u64 now)
 {
 	struct session *ss = ctx;
 
 	console_flush(&ss->console);
+	session_dump_asked(ss);
 	clock_schedule(&ss->vm->service, &ss->flush, now + FLUSH_PERIOD_NS);
 }
 
@@ -540,6 +561,7 @@ static void session_host_tick(void *ctx)
 	u64 now = session_host_ns(ss);
 
 	console_flush(&ss->console);
+	session_dump_asked(ss);
 	if (now >= ss->next_beat) {
 		session_say_beat(ss);
 		ss->next_beat = now + BEAT_PERIOD_NS;
@@ -888,6 +910,7 @@ enum status session_run(struct vm *vm, const struct scenario *s, struct vm_setup
 	if (status != STATUS_DONE)
 		fb_err("%s: %s (%u of %u repeats measured)", params->cell, why, ss.measured, s->repeat);
 	if (status == STATUS_GUEST_DIED || status == STATUS_INTERNAL) {
+		dump_symbols(vm, setup->system_map);
 		dump_vcpus(vm);
 		session_last_words(&ss);
 	}

@@ -15,6 +15,7 @@ struct session_params {
 	int record_fd;		/* where records go, -1 = nowhere */
 	int console_fd;		/* where the guest's console is copied, -1 = nowhere */
 	int signal_fd;		/* readable = stop; -1 = none */
+	int dump_fd;		/* a signalfd: readable = dump the vCPUs and go on; -1 = none */
 	bool progress;		/* say on standard error what is going on */
 	struct snapshot_wish snapshot;	/* engines that can be saved only */
 };

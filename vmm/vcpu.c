@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/trace.h"
+#include "dump.h"
 #include "machine/apicbus.h"
 #include "machine/lapic.h"
 #include "machine/machine.h"
@@ -48,6 +50,19 @@ static void vcpu_timer_event(void *ctx, u64 arg, u64 due, u64 now)
 	counter_add(&vcpu->counters, COUNTER_timer_fires, 1);
 	lapic_timer_fire(vcpu->lapic, now);
 	vcpu_timer_reschedule(vcpu, now);
+}
+
+/*
+ * A return to the VMM: kept for a dump, and traced. What it is about may be in the hands of an instruction that
+ * touches several addresses, so upcalls come here once for each.
+ */
+static void vcpu_note_exit(struct vcpu *vcpu, const char *what, u64 address)
+{
+	vcpu->last_exit.what = what;
+	vcpu->last_exit.address = address;
+	vcpu->last_exit.ns = vcpu->vm->engine->now(vcpu->vm, vcpu);
+	if (trace_wanted(vcpu->vm, TRACE_exit))
+		trace_here(vcpu, TRACE_exit, what, address, TRACE_NONE, TRACE_NONE);
 }
 
 static void vcpu_wake(void *ctx)
@@ -101,10 +116,14 @@ static bool vcpu_deliver(struct vcpu *vcpu)
 	if (vcpu->nmi_pending) {
 		vcpu->nmi_pending = false;
 		vcpu->mp_state = VCPU_RUNNABLE;
+		if (trace_wanted(vcpu->vm, TRACE_irq))
+			trace_here(vcpu, TRACE_irq, "nmi", 2, TRACE_NONE, TRACE_NONE);
 		engine->inject_nmi(vcpu);
 	}
 	vector = lapic_pending(vcpu->lapic);
 	if (vector >= 0 && engine->can_inject(vcpu)) {
+		if (trace_wanted(vcpu->vm, TRACE_irq))
+			trace_here(vcpu, TRACE_irq, halted ? "halted" : "running", (u64)vector, TRACE_NONE, TRACE_NONE);
 		if (engine->inject(vcpu, (u8)vector) < 0) {
 			vm_request_stop(vcpu->vm, VM_STOP_ERROR, 0);
 			return false;
@@ -137,6 +156,8 @@ enum vcpu_next vcpu_turn(struct vcpu *vcpu, u64 limit, u64 *until)
 	bool runnable = true;
 
 	vcpu->yield = false;
+	if (__builtin_expect(__atomic_load_n(&vcpu->dump, __ATOMIC_RELAXED), 0))
+		dump_requested(vcpu);
 	clock_run_due(&vcpu->clock, vm->engine->now(vm, vcpu));
 	if (vm->stop != VM_RUNNING)
 		return VCPU_NEXT_STOP;
@@ -212,6 +233,7 @@ void vcpu_pio(struct vcpu *vcpu, u16 port, bool write, void *data, u32 len)
 	struct vm *vm = vcpu->vm;
 
 	counter_add(&vcpu->counters, COUNTER_exits_pio, 1);
+	vcpu_note_exit(vcpu, write ? "pio_write" : "pio_read", port);
 	if (!write)
 		memset(data, 0xff, len);
 	g_mutex_lock(&vm->lock);
@@ -224,6 +246,7 @@ void vcpu_mmio(struct vcpu *vcpu, gpa_t gpa, bool write, void *data, u32 len)
 	struct vm *vm = vcpu->vm;
 
 	counter_add(&vcpu->counters, COUNTER_exits_mmio, 1);
+	vcpu_note_exit(vcpu, write ? "mmio_write" : "mmio_read", gpa);
 	if (vcpu->lapic && !vcpu->lapic->x2apic) {
 		gpa_t base = ALIGN_DOWN(vcpu->lapic->base_msr & APIC_BASE_ADDR, PAGE_SIZE);
 
@@ -246,6 +269,7 @@ bool vcpu_msr(struct vcpu *vcpu, u32 msr, bool write, u64 *value)
 	bool ok = false;
 
 	counter_add(&vcpu->counters, COUNTER_exits_msr, 1);
+	vcpu_note_exit(vcpu, write ? "wrmsr" : "rdmsr", msr);
 	if (vcpu->lapic) {
 		if (write)
 			ok = lapic_msr_write(vcpu->lapic, msr, *value, now, &effect);
@@ -265,14 +289,16 @@ u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, bool refault)
 		.dst_node = slot ? slot->node : 0,
 		.refault = refault,
 	};
-	u64 delay;
+	u64 delay = 0;
 
 	counter_add(&vcpu->counters, COUNTER_ept_violations, 1);
 	counter_add(&vcpu->counters, refault ? COUNTER_ept_refault : COUNTER_ept_first_touch, 1);
-	if (!inject_enabled(&vm->inject, INJECT_ept))
-		return 0;
-	delay = inject_delay(&vm->inject, INJECT_ept, vcpu->id, &ev);
-	counter_add(&vcpu->counters, COUNTER_ept_injected_ns, delay);
+	if (inject_enabled(&vm->inject, INJECT_ept)) {
+		delay = inject_delay(&vm->inject, INJECT_ept, vcpu->id, &ev);
+		counter_add(&vcpu->counters, COUNTER_ept_injected_ns, delay);
+	}
+	if (trace_wanted(vm, TRACE_ept))
+		trace_here(vcpu, TRACE_ept, refault ? "refault" : "first_touch", gpa, delay, TRACE_NONE);
 	return delay;
 }
 
@@ -281,8 +307,10 @@ void vcpu_count_exit(struct vcpu *vcpu, enum counter which)
 	struct vm *vm = vcpu->vm;
 
 	counter_add(&vcpu->counters, COUNTER_vm_exits, 1);
-	if (which != COUNTER_vm_exits)
+	if (which != COUNTER_vm_exits) {
 		counter_add(&vcpu->counters, which, 1);
+		vcpu_note_exit(vcpu, counter_desc[which].name + strlen("exits_"), TRACE_NONE);
+	}
 	if (inject_enabled(&vm->inject, INJECT_exit)) {
 		const struct inject_event ev = { .class = DISTANCE_SELF };
 		u64 delay = inject_delay(&vm->inject, INJECT_exit, vcpu->id, &ev);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "core/symbols.h"
 #include "cost-file.h"
 #include "machine/acpi.h"
 #include "machine/fdt.h"
@@ -420,6 +421,7 @@ void vm_teardown(struct vm *vm, struct vm_setup *setup)
 	inject_destroy(&vm->inject);
 	clock_destroy(&vm->service);
 	g_free((void *)vm->ipi_matrix);
+	symbols_free(vm->symbols);
 	g_mutex_clear(&vm->lock);
 	g_free(vm);
 	g_free(setup->cmdline);

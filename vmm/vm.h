@@ -13,6 +13,7 @@ struct vm_setup {
 	struct engine_caps caps;
 	struct boot_result boot;
 	char *kernel, *initrd;		/* the files used */
+	char *system_map;		/* the kernel's, NULL = none */
 	char *cost_model;		/* the file, where time is virtual */
 	char *cmdline;
 	char *features, *missing;	/* CPU model in effect, and what the host lacks of it */

@@ -103,6 +103,15 @@ struct engine_ops {
 	int (*restore)(struct vcpu *vcpu, const u8 *data, size_t len);
 	int (*vm_save)(struct vm *vm, GByteArray *out);
 	int (*vm_restore)(struct vm *vm, const u8 *data, size_t len);
+	/*
+	 * For traces and dumps, each of them optional. On the vCPU's thread, or once it has ended; without
+	 * side effects that the guest could see. rip: of the instruction in hand or, once it is done, of the next;
+	 * false if called by another thread. peek: what page tables make of a linear address now; false if nothing.
+	 * dump: what the engine itself knows of the vCPU, as lines for a person; g_free().
+	 */
+	bool (*rip)(struct vcpu *vcpu, u64 *rip);
+	bool (*peek)(struct vcpu *vcpu, u64 va, gpa_t *gpa);
+	char *(*dump)(struct vcpu *vcpu);
 	/* Start the random streams that guests can see (RDRAND) afresh from a repeat's seed. Between runs. */
 	void (*reseed)(struct vm *vm, u64 seed);
 };

@@ -27,6 +27,7 @@ struct engine_ops;
 struct lapic;
 struct bus;
 struct machine;
+struct symbols;
 struct trace;
 struct vm;
 
@@ -54,6 +55,12 @@ struct vcpu {
 	struct clock_event apic_timer;	/* on clock; runs lapic_timer_fire() */
 	bool timer_held;		/* (v) the timer has expired and waits out an injected delay */
 	bool yield;			/* (v) the runner wants run() to return: others have come before its deadline */
+	struct {			/* (v) the last exit, for a dump */
+		const char *what;	/* NULL = none yet */
+		u64 address;		/* port, gpa or MSR; TRACE_NONE */
+		u64 ns;
+	} last_exit;
+	bool dump;			/* (a) dump this vCPU at its next turn: dump_request() */
 	u64 skew_ns;			/* (v) with virtual time: spent when it next runs; a repeat's seed gives it */
 	struct counters counters;	/* (a) */
 	struct cpuid_table cpuid;	/* (c) */
@@ -92,7 +99,8 @@ struct vm {
 	bool pause;			/* (v) with virtual time: the runner returns before the next turn, to be called again */
 	u64 frontier;			/* (v) with virtual time: ns, the time that every vCPU has reached; set by the runner */
 	struct trace *trace;		/* (c) NULL = off */
-	u32 trace_mask;			/* (c) bits of enum trace_kind */
+	u32 trace_mask;			/* (a) bits of enum trace_kind that are wanted now */
+	struct symbols *symbols;	/* (c) names for dumps, NULL until there is one: dump_symbols() */
 	bool tsc_deadline;		/* (c) our local APICs offer TSC-deadline mode */
 	u64 boot_tick_ns;		/* (a) shortest period of an application processor's periodic timer, 0 = its own */
 	struct clock service;		/* what happens to the VM as a whole: time-outs, refaults, console output */

@@ -206,3 +206,28 @@ int kvm_vcpu_set_apic_base(struct vcpu *vcpu)
 		return state_error(vcpu, "setting the APIC base", errno);
 	return 0;
 }
+
+/* Another thread would wait for KVM_RUN to end, and that may be waiting for it (second-level faults). */
+bool kvm_vcpu_rip(struct vcpu *vcpu, u64 *rip)
+{
+	struct kvm_vcpu *kv = vcpu->engine;
+	struct kvm_regs regs;
+
+	if (__atomic_load_n(&kv->tid, __ATOMIC_ACQUIRE) && !pthread_equal(kv->thread, pthread_self()))
+		return false;
+	if (ioctl(kv->fd, KVM_GET_REGS, &regs) < 0)
+		return false;
+	*rip = regs.rip;
+	return true;
+}
+
+bool kvm_vcpu_peek(struct vcpu *vcpu, u64 va, gpa_t *gpa)
+{
+	struct kvm_vcpu *kv = vcpu->engine;
+	struct kvm_translation tr = { .linear_address = va };
+
+	if (ioctl(kv->fd, KVM_TRANSLATE, &tr) < 0 || !tr.valid)
+		return false;
+	*gpa = tr.physical_address;
+	return true;
+}

@@ -331,4 +331,6 @@ const struct engine_ops kvm_engine = {
 	.charge = kvm_vcpu_charge,
 	.read_stats = kvm_read_stats,
 	.describe = kvm_describe,
+	.rip = kvm_vcpu_rip,
+	.peek = kvm_vcpu_peek,
 };

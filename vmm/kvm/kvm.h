@@ -71,6 +71,10 @@ void kvm_vcpu_charge(struct vcpu *vcpu, u64 ns);
 int kvm_vcpu_get_state(struct vcpu *vcpu, struct x86_state *state);
 int kvm_vcpu_set_state(struct vcpu *vcpu, const struct x86_state *state);
 
+/* rip and peek of core/engine.h. */
+bool kvm_vcpu_rip(struct vcpu *vcpu, u64 *rip);
+bool kvm_vcpu_peek(struct vcpu *vcpu, u64 va, gpa_t *gpa);
+
 /* IA32_APIC_BASE at power-up: KVM derives CPUID's APIC bit from it, so it comes after CPUID. */
 int kvm_vcpu_set_apic_base(struct vcpu *vcpu);
 

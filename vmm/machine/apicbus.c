@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "core/engine.h"
+#include "core/trace.h"
 #include "x86/apic.h"
 
 #define ARG_DELIVERY_SHIFT	8
@@ -149,6 +150,9 @@ static void apicbus_send_one(struct vcpu *src, struct vcpu *target, const struct
 	struct vm *vm = src->vm;
 	const struct topology *topo = &vm->topo;
 	enum distance_class class = topology_class(topo, src->id, target->id);
+	static const char *const delivery_name[8] = {
+		"fixed", "lowest", "smi", "reserved", "nmi", "init", "sipi", "extint",
+	};
 	u64 delay = 0;
 
 	if (inject_enabled(&vm->inject, INJECT_ipi))
@@ -158,6 +162,9 @@ static void apicbus_send_one(struct vcpu *src, struct vcpu *target, const struct
 		__atomic_fetch_add((u64 *)&vm->ipi_matrix[topo->cpu[src->id].node * topo->nr_nodes +
 							  topo->cpu[target->id].node], 1, __ATOMIC_RELAXED);
 	delay += apicbus_latency(vm, class);
+	if (trace_wanted(vm, TRACE_ipi))
+		trace_here(src, TRACE_ipi, delivery_name[msg->delivery & 7], target->id,
+			   msg->delivery == APIC_DM_INIT ? TRACE_NONE : msg->vector, delay);
 	apicbus_post(target, msg, now, delay, (u64)class << ARG_CLASS_SHIFT | ARG_IPI);
 }
 

@@ -201,6 +201,17 @@ static u64 soft_now(struct vm *vm, struct vcpu *vcpu)
 	return soft_ns(c->svm, soft_units(c));
 }
 
+static bool soft_rip(struct vcpu *vcpu, u64 *rip)
+{
+	*rip = soft_cpu(vcpu)->rip;
+	return true;
+}
+
+static bool soft_vcpu_peek(struct vcpu *vcpu, u64 va, gpa_t *gpa)
+{
+	return soft_peek(soft_cpu(vcpu), va, gpa);
+}
+
 static void soft_charge(struct vcpu *vcpu, u64 ns)
 {
 	struct soft_cpu *c = soft_cpu(vcpu);
@@ -318,5 +329,8 @@ const struct engine_ops soft_engine = {
 	.restore = soft_snapshot_restore,
 	.vm_save = soft_snapshot_vm_save,
 	.vm_restore = soft_snapshot_vm_restore,
+	.rip = soft_rip,
+	.peek = soft_vcpu_peek,
+	.dump = soft_dump,
 	.reseed = soft_reseed,
 };

@@ -337,15 +337,26 @@ static bool soft_nested(struct soft_delivery *e, const struct soft_fault *second
 	return true;
 }
 
+static void soft_trace_delivery(const struct soft_cpu *c, const struct soft_delivery *e, u64 cr2)
+{
+	static const char *const kind_name[] = {
+		[EVENT_FAULT] = "fault", [EVENT_TRAP] = "trap", [EVENT_SOFT_INT] = "int", [EVENT_INT1] = "int1",
+	};
+	bool pf = e->kind == EVENT_FAULT && e->vector == VEC_PF;
+
+	soft_trace(c, TRACE_fault, kind_name[e->kind], e->vector, e->has_error ? e->error : TRACE_NONE,
+		   pf ? cr2 : TRACE_NONE);
+}
+
 static void soft_count_delivery(struct soft_cpu *c, const struct soft_delivery *e, u64 cr2)
 {
 	soft_spend(c, cost(&c->svm->cost, exception));
 	if (e->kind == EVENT_INTERRUPT || e->kind == EVENT_NMI) {
 		c->stat[STAT_interrupts]++;
-		soft_trace(c, TRACE_irq, e->vector, c->rip, 0);
 	} else {
 		c->stat[STAT_exceptions]++;
-		soft_trace(c, TRACE_fault, e->vector, e->error, cr2);
+		if (trace_wanted(c->svm->vm, TRACE_fault))
+			soft_trace_delivery(c, e, cr2);
 	}
 }
 

@@ -24,7 +24,6 @@ static void soft_device(struct soft_cpu *c, gpa_t gpa, bool write, u8 *data, u32
 	bool apic = ALIGN_DOWN(gpa, PAGE_SIZE) == APIC_PAGE;
 	u32 done = 0;
 
-	soft_trace(c, TRACE_exit, COUNTER_exits_mmio, gpa, write);
 	while (done < len) {
 		u32 piece = MIN(len - done, 8u);
 

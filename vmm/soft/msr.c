@@ -44,7 +44,6 @@ static bool msr_apic(struct soft_cpu *c, u32 msr, bool write, u64 *value)
 {
 	bool ok;
 
-	soft_trace(c, TRACE_exit, COUNTER_exits_msr, msr, write);
 	/* The machine's TSC has no offset. A deadline of 0 disarms; one that is past may not become 0. */
 	if (write && msr == MSR_IA32_TSC_DEADLINE && *value)
 		*value = (s64)(*value - (u64)c->tsc_offset) > 0 ? *value - (u64)c->tsc_offset : 1;

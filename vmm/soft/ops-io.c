@@ -36,7 +36,6 @@ static int io_allowed(struct soft_cpu *c, const struct soft_op *op, u16 port, u3
 /* One access, and what it costs and causes. */
 static u32 io_access(struct soft_cpu *c, u16 port, bool write, u32 value, u32 len)
 {
-	soft_trace(c, TRACE_exit, COUNTER_exits_pio, port, write);
 	vcpu_pio(c->vcpu, port, write, &value, len);
 	soft_spend(c, soft_units_of(c->svm, cost(&c->svm->cost, io)));
 	vcpu_count_exit(c->vcpu, COUNTER_vm_exits);

@@ -143,7 +143,6 @@ static int op_hlt(struct soft_cpu *c, const struct soft_op *op)
 	soft_sync(c, op);
 	if (c->cpl)
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_trace(c, TRACE_exit, COUNTER_exits_hlt, 0, 0);
 	vcpu_count_exit(c->vcpu, COUNTER_exits_hlt);
 	return soft_leave(c, op, next, RUN_HLT);
 }

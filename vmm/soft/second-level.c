@@ -49,7 +49,6 @@ void soft_violation(struct soft_cpu *c, struct soft_page *page, gpa_t gpa)
 	bool refault = page->flags & SPAGE_TOUCHED;
 	u64 delay = vcpu_ept_violation(c->vcpu, gpa, refault);
 
-	soft_trace(c, TRACE_ept, gpa, refault, delay);
 	page->flags |= SPAGE_MAPPED | SPAGE_TOUCHED;
 	soft_spend(c, soft_units_of(c->svm, delay + cost(&c->svm->cost, ept_violation)));
 }
@@ -100,7 +99,7 @@ int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len)
 			continue;
 		c->stat[STAT_flush_second_level]++;
 		c->stat[STAT_flushed_entries] += dropped;
-		soft_trace(c, TRACE_flush, FLUSH_SECOND_LEVEL, gpa, 0);
+		soft_trace(c, TRACE_flush, soft_flush_name(FLUSH_SECOND_LEVEL), TRACE_NONE, TRACE_NONE, dropped);
 	}
 	return lost;
 }

@@ -4,6 +4,8 @@
  * 4.10.4.1 says it must, and nothing that it merely may. What a kernel forgets to
  * flush stays visible here.
  */
+#include <string.h>
+
 #include "soft/tlb.h"
 
 #define ANY_PCID	0x10000u
@@ -11,11 +13,24 @@
 _Static_assert((u32)NR_FLUSH == (u32)STAT_flush_reset - (u32)STAT_flush_invlpg + 1,
 	       "one counter for each cause, in the same order");
 
-static void flush_done(struct soft_cpu *c, enum soft_flush why, u64 va, u16 pcid, u32 dropped)
+/* The cause's name is that of its counter. */
+const char *soft_flush_name(enum soft_flush why)
+{
+	static const char *const stat_name[] = {
+#define SOFT_STAT(name, meaning)	#name,
+#include "soft/soft-stats.def"
+#undef SOFT_STAT
+	};
+
+	return stat_name[STAT_flush_invlpg + why] + strlen("flush_");
+}
+
+/* va and pcid for the trace: TRACE_NONE where the flush is not confined to one. */
+static void flush_done(struct soft_cpu *c, enum soft_flush why, u64 va, u64 pcid, u32 dropped)
 {
 	c->stat[STAT_flush_invlpg + why]++;
 	c->stat[STAT_flushed_entries] += dropped;
-	soft_trace(c, TRACE_flush, why, va, pcid);
+	soft_trace(c, TRACE_flush, soft_flush_name(why), va, c->cr4 & X86_CR4_PCIDE ? pcid : TRACE_NONE, dropped);
 }
 
 /* TLB entries of one PCID or of all, with or without the globals. */
@@ -112,7 +127,7 @@ void soft_flush_pcid(struct soft_cpu *c, u16 pcid, enum soft_flush why)
 	u32 dropped = drop_entries(c, pcid, false);
 
 	psc_drop_all(c, pcid);
-	flush_done(c, why, 0, pcid, dropped);
+	flush_done(c, why, TRACE_NONE, pcid, dropped);
 }
 
 void soft_flush_nonglobal(struct soft_cpu *c, enum soft_flush why)
@@ -120,7 +135,7 @@ void soft_flush_nonglobal(struct soft_cpu *c, enum soft_flush why)
 	u32 dropped = drop_entries(c, ANY_PCID, false);
 
 	psc_drop_all(c, ANY_PCID);
-	flush_done(c, why, 0, 0, dropped);
+	flush_done(c, why, TRACE_NONE, TRACE_NONE, dropped);
 }
 
 void soft_flush_all(struct soft_cpu *c, enum soft_flush why)
@@ -132,7 +147,7 @@ void soft_flush_all(struct soft_cpu *c, enum soft_flush why)
 	psc_drop_all(c, ANY_PCID);
 	for (kind = 0; kind < NR_TLBS; kind++)
 		c->tlb->a[kind].pieces = false;
-	flush_done(c, why, 0, 0, dropped);
+	flush_done(c, why, TRACE_NONE, TRACE_NONE, dropped);
 }
 
 void soft_load_cr3(struct soft_cpu *c, u64 value)
@@ -147,5 +162,6 @@ void soft_load_cr3(struct soft_cpu *c, u64 value)
 		c->stat[STAT_cr3_noflush]++;
 	else
 		soft_flush_pcid(c, soft_pcid(c), FLUSH_CR3);
-	soft_trace(c, TRACE_cr3, c->cr3, !noflush, soft_pcid(c));
+	soft_trace(c, TRACE_cr3, noflush ? "noflush" : "flush", c->cr3,
+		   c->cr4 & X86_CR4_PCIDE ? soft_pcid(c) : TRACE_NONE, TRACE_NONE);
 }

@@ -146,6 +146,11 @@ void sc_install(struct soft_cpu *c, enum soft_context ctx, u64 va, struct tlb_en
 		struct soft_page *page, bool readable, bool writable);
 void xsc_prepare(struct soft_cpu *c, bool user, u64 va, struct tlb_entry *e);
 
+/* --- tlb-flush.c --- */
+
+/* A cause of flushes by its name in traces and counters: "invlpg", "cr3". */
+const char *soft_flush_name(enum soft_flush why);
+
 /* --- walk.c --- */
 
 /* What an access wants, and what a walk found. */

@@ -197,6 +197,9 @@ static int walk_fault(struct soft_cpu *c, const struct walk *w, u32 error)
 
 static int walk_leaf(struct soft_cpu *c, struct walk *w, struct walk_entry *at, u32 level, u8 rights)
 {
+	static const char *const access_name[] = {
+		[ACCESS_READ] = "read", [ACCESS_WRITE] = "write", [ACCESS_FETCH] = "fetch",
+	};
 	u64 set = X86_PTE_A;
 
 	if (!soft_allowed(c, rights, w->access, w->ctx))
@@ -215,7 +218,7 @@ static int walk_leaf(struct soft_cpu *c, struct walk *w, struct walk_entry *at, 
 		rights |= RIGHT_G;
 	w->leaf = (struct tlb_entry){ .rights = rights };
 	w->leaf.gpa = leaf_address(c, level, at->pte, &w->leaf.map_shift);
-	soft_trace(c, TRACE_walk, w->va, w->leaf.gpa | (w->va & ((1ull << w->leaf.map_shift) - 1)), w->steps);
+	soft_trace(c, TRACE_walk, access_name[w->access], w->va, w->leaf.gpa | (w->va & ((1ull << w->leaf.map_shift) - 1)), w->steps);
 	return SOFT_OK;
 }
 
