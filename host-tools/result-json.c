@@ -115,9 +115,32 @@ static JsonObject *host_json(void)
 	return o;
 }
 
+/* Takes `provenance` out of each repeat; NULL if none has one. */
+static JsonArray *repeats_provenance(JsonArray *repeats)
+{
+	JsonArray *a = json_array_new();
+	bool any = false;
+
+	for (u32 i = 0; i < json_array_get_length(repeats); i++) {
+		JsonObject *repeat = json_array_get_object_element(repeats, i);
+		JsonObject *from = summary_object(repeat, "provenance");
+
+		if (from) {
+			any = true;
+			json_array_add_object_element(a, json_object_ref(from));
+			json_object_remove_member(repeat, "provenance");
+		} else {
+			json_array_add_null_element(a);
+		}
+	}
+	if (!any)
+		g_clear_pointer(&a, json_array_unref);
+	return a;
+}
+
 /*
- * What each cell's VMM says of its host and its boot there. It comes with the record `vm`, and in
- * a result all of that kind is in one place.
+ * What each cell's VMM says of its host, its boot there and its repeats. It comes with the records
+ * `vm` and `repeat`, and in a result all of that kind is in one place.
  */
 static JsonArray *cells_provenance(const struct job *job)
 {
@@ -126,8 +149,11 @@ static JsonArray *cells_provenance(const struct job *job)
 	for (u32 i = 0; i < job->cells->len; i++) {
 		const struct cell *cell = job->cells->pdata[i];
 		JsonObject *from = summary_object(cell->vm, "provenance");
+		g_autoptr(JsonArray) repeats = repeats_provenance(cell->repeats);
 
 		if (from) {
+			if (repeats)
+				json_object_set_array_member(from, "repeats", json_array_ref(repeats));
 			json_array_add_object_element(cells, json_object_ref(from));
 			json_object_remove_member(cell->vm, "provenance");
 		} else {

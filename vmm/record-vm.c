@@ -2,6 +2,7 @@
 /* The record `vm`: what was run on what. */
 #include "record-vm.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "machine/machine.h"
@@ -49,32 +50,76 @@ static JsonObject *lines_object(char *text)
 	return o;
 }
 
-/* kB of a line of /proc/self/status. */
-static u64 self_status_kb(const char *name)
+/* Does this address of ours show guest RAM? */
+static bool is_ram(const struct memory *mem, u64 addr)
 {
-	char *text = NULL, *at;
-	u64 kb = 0;
+	u32 i;
 
-	if (g_file_get_contents("/proc/self/status", &text, NULL, NULL)) {
-		at = strstr(text, name);
-		if (at)
-			kb = g_ascii_strtoull(at + strlen(name), NULL, 10);
+	for (i = 0; i < mem->nr_slots; i++) {
+		const struct memslot *slot = &mem->slot[i];
+
+		if (addr - (u64)(uintptr_t)slot->hva < slot->size ||
+		    addr - (u64)(uintptr_t)slot->guest_hva < slot->size)
+			return true;
 	}
-	g_free(text);
-	return kb;
+	return false;
 }
 
-/*
- * What is of this run on this host only. All else of a record is the same again on virtual time.
- * Resident beyond guest RAM: all that is not shared memory, since RAM is a memfd and nothing else of ours is.
- */
+u64 record_resident_beyond_ram(const struct vm *vm)
+{
+	char *text = NULL, **lines, **l;
+	unsigned long long from, to, kib;
+	bool ram = false;
+	u64 sum = 0;
+
+	/* By mapping: RAM out of a snapshot's file is private memory, as much as what we allocate. */
+	if (!g_file_get_contents("/proc/self/smaps", &text, NULL, NULL))
+		return 0;
+	lines = g_strsplit(text, "\n", -1);
+	for (l = lines; *l; l++) {
+		if (sscanf(*l, "%llx-%llx ", &from, &to) == 2)
+			ram = is_ram(&vm->mem, from);
+		else if (!ram && sscanf(*l, "Rss: %llu kB", &kib) == 1)
+			sum += kib * KIB;
+	}
+	g_strfreev(lines);
+	g_free(text);
+	return sum;
+}
+
+/* What is of this run on this host only. All else of a record is the same again on virtual time. */
 static JsonObject *provenance_object(struct vm *vm)
 {
 	JsonObject *o = json_object_new();
 
-	json_object_set_int_member(o, "resident_beyond_ram",
-				   (gint64)((self_status_kb("RssAnon:") + self_status_kb("RssFile:")) * KIB));
+	json_object_set_int_member(o, "resident_beyond_ram", (gint64)record_resident_beyond_ram(vm));
 	json_object_set_object_member(o, "host", lines_object(vm->engine->describe(vm)));
+	return o;
+}
+
+/* Of an engine that counts instructions, the guest's so far. */
+static void set_instructions(JsonObject *o, struct vm *vm)
+{
+	GArray *stats = g_array_new(FALSE, TRUE, sizeof(struct engine_stat));
+	u32 i;
+
+	vm->engine->read_stats(vm, stats);
+	for (i = 0; i < stats->len; i++) {
+		struct engine_stat *s = &g_array_index(stats, struct engine_stat, i);
+
+		if (strcmp(s->name, "instructions") == 0)
+			json_object_set_int_member(o, "instructions", (gint64)s->value);
+		g_free(s->per_vcpu);
+	}
+	g_array_unref(stats);
+}
+
+JsonObject *record_boot(struct vm *vm, u64 ready_ns)
+{
+	JsonObject *o = json_object_new();
+
+	json_object_set_int_member(o, "ready_ns", (gint64)ready_ns);
+	set_instructions(o, vm);
 	return o;
 }
 

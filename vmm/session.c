@@ -50,6 +50,7 @@ enum session_state {
 /* Two marks and the counters at each. */
 struct region {
 	struct sample from, to;
+	u64 host_from, host_to;	/* host ns, without the taking of the samples */
 	bool begun, ended;
 	u32 pairs;
 };
@@ -225,16 +226,27 @@ static JsonObject *session_snapshot_object(const struct session *ss)
 
 static void session_write_vm_record(struct session *ss)
 {
-	JsonObject *r = record_vm(ss->vm, ss->s, ss->setup, ss->params->cell), *o = json_object_new(), *provenance;
+	u64 boot_host_ns = session_host_ns(ss);
+	JsonObject *r = record_vm(ss->vm, ss->s, ss->setup, ss->params->cell), *provenance;
 
-	json_object_set_int_member(o, "ready_ns", (gint64)session_now(ss));
-	json_object_set_object_member(r, "boot", o);
+	json_object_set_object_member(r, "boot", record_boot(ss->vm, session_now(ss)));
 	provenance = json_object_get_object_member(r, "provenance");
-	json_object_set_int_member(provenance, "boot_host_ns", (gint64)session_host_ns(ss));
+	json_object_set_int_member(provenance, "boot_host_ns", (gint64)boot_host_ns);
 	if (ss->virtual)
 		json_object_set_object_member(provenance, "snapshot", session_snapshot_object(ss));
 	json_object_set_object_member(r, "guest", json_object_ref(ss->guest));
 	record_write(r, ss->params->record_fd);
+}
+
+/* What a repeat took of this host; the front end puts it where all such is. */
+static JsonObject *session_repeat_provenance(const struct session *ss, const struct region *region)
+{
+	JsonObject *o = json_object_new();
+
+	if (region->ended)
+		json_object_set_int_member(o, "host_ns", (gint64)(region->host_to - region->host_from));
+	json_object_set_int_member(o, "resident_beyond_ram", (gint64)record_resident_beyond_ram(ss->vm));
+	return o;
 }
 
 static void session_write_repeat(struct session *ss, int exit_status)
@@ -264,6 +276,7 @@ static void session_write_repeat(struct session *ss, int exit_status)
 	for (i = 0; i < ss->warnings->len; i++)
 		json_array_add_string_element(a, ss->warnings->pdata[i]);
 	json_object_set_array_member(r, "warnings", a);
+	json_object_set_object_member(r, "provenance", session_repeat_provenance(ss, region));
 	record_write(r, ss->params->record_fd);
 	ss->measured++;
 }
@@ -283,11 +296,13 @@ static void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		__atomic_store_n((bool *)&vm->inject.on, true, __ATOMIC_RELAXED);
 		refault_start(&ss->refault, now, ss->s->seed + ss->repeat);
 		sample_take(vm, &ss->command.from, now, true);
+		ss->command.host_from = session_host_ns(ss);
 		ss->command.begun = true;
 		break;
 	case MARK_COMMAND_END:
 		trace_command(vm, false);
 		if (ss->command.begun) {
+			ss->command.host_to = session_host_ns(ss);
 			sample_take(vm, &ss->command.to, now, false);
 			ss->command.ended = true;
 		}
@@ -295,11 +310,13 @@ static void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		break;
 	case MARK_BEGIN:
 		sample_take(vm, &ss->load.from, now, true);
+		ss->load.host_from = session_host_ns(ss);
 		ss->load.begun = true;
 		ss->load.ended = false;
 		break;
 	case MARK_END:
 		if (ss->load.begun) {
+			ss->load.host_to = session_host_ns(ss);
 			sample_take(vm, &ss->load.to, now, false);
 			ss->load.ended = true;
 			ss->load.begun = false;
