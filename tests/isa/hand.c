@@ -145,8 +145,7 @@ HAND(tf_cross, "pushf\n orl $0x100, (%rsp)\n popf\n movabs $0x1122334455667788, 
 HAND(ac_load, "pushf\n orl $0x40000, (%rsp)\n popf\n mov $" D0 "+1, %ebx\n mov (%rbx), %al\n mov (%rbx), %ax\n");
 HAND(ac_store, "pushf\n orl $0x40000, (%rsp)\n popf\n mov $" D0 "+4, %ebx\n mov %eax, (%rbx)\n mov %rax, (%rbx)\n");
 HAND(ac_push, "pushf\n orl $0x40000, (%rsp)\n popf\n inc %rsp\n push %rax\n");
-HAND(ac_movups, "pushf\n orl $0x40000, (%rsp)\n popf\n mov $" D0 "+8, %ebx\n movups (%rbx), %xmm0\n");
-HAND(ac_page_fault_first, "pushf\n orl $0x40000, (%rsp)\n popf\n mov $" DEND "+1, %ebx\n mov (%rbx), %eax\n");
+HAND(ac_x87, "pushf\n orl $0x40000, (%rsp)\n popf\n mov $" D0 "+8, %ebx\n fld1\n fstpt (%rbx)\n fldl 4(%rbx)\n");
 HAND(insn_too_long, ".fill 14, 1, 0x66\n nop\n nop\n");
 HAND(insn_15, ".fill 14, 1, 0x66\n nop\n");
 HAND(insn_too_long_mov, ".fill 13, 1, 0x2e\n mov %eax, %ebx\n nop\n");
@@ -225,7 +224,7 @@ static const struct {
 	H(stos_half_ro), H(lods_guard), H(scas_all), H(scas_df), H(cmps_same), H(cmps_guard_di), H(scas_flags_at_fault),
 	H(movs_fs), HF(tf_one, FLAG_AF), HF(tf_mov_ss, FLAG_AF), HF(tf_pushf, FLAG_AF), HF(tf_popf, FLAG_AF), HF(tf_jump, FLAG_AF),
 	HF(tf_rep, FLAG_AF), HF(tf_fault, FLAG_AF), HF(tf_int3, FLAG_AF), HAT(tf_cross, 0xff0),
-	HF(ac_load, FLAG_AF), HF(ac_store, FLAG_AF), HF(ac_push, FLAG_AF), HF(ac_movups, FLAG_AF), HF(ac_page_fault_first, FLAG_AF),
+	HF(ac_load, FLAG_AF), HF(ac_store, FLAG_AF), HF(ac_push, FLAG_AF), HF(ac_x87, FLAG_AF),
 	H(insn_too_long), H(insn_15), H(insn_too_long_mov), HAT(insn_15, 0xff9), H(rex_ignored), H(rex_last), H(int3_mid), H(int3_long),
 	H(xlat_wrap), H(xlat_addr32), H(jrcxz_addr32), H(loop_addr32),
 	HF(div_overflow, ARITH_FLAGS), HF(idiv_min, ARITH_FLAGS), HF(idiv_min64, ARITH_FLAGS), HF(idiv128, ARITH_FLAGS),

@@ -199,8 +199,10 @@ static int op_clflush(struct soft_cpu *c, const struct soft_op *op)
 	struct soft_xlat x;
 
 	soft_sync(c, op);
-	if (soft_translate(c, soft_ea(c, op), ACCESS_READ, false, &x))
+	if (soft_translate(c, soft_ea(c, op), ACCESS_READ, false, &x)) {
+		soft_stack_fault(c, op, soft_ea(c, op));
 		return soft_faulted(c, op);
+	}
 	return soft_end(c, op, soft_op_next(c, op));
 }
 

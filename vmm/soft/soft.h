@@ -193,6 +193,7 @@ struct soft_cpu {
 	u8 cpl;			/* 0 or 3 (1, 2 where a guest uses them) */
 	u8 mode;		/* enum soft_mode: of the current code segment */
 	bool shadow;		/* the last instruction was STI, MOV SS or POP SS: no interrupt before the next is done */
+	bool align_check;	/* #AC for misaligned data: CPL 3, CR0.AM, EFLAGS.AC; then sc has no shortcut at all */
 	bool want_window;	/* leave with RUN_INTR_WINDOW once an interrupt can be taken */
 	u8 sse_trap, fpu_trap;	/* vector that SSE / x87 instructions raise by CR0 and CR4, 0 = none: soft_update_fpu() */
 	u64 rip;		/* valid between blocks, and after soft_sync() */

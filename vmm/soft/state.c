@@ -21,6 +21,11 @@ void soft_set_rflags(struct soft_cpu *c, u64 flags)
 		soft_update_context(c);
 }
 
+/* Shortcuts that fit no address, for when every access has to be looked at. Never written: only a hit is marked. */
+static const struct soft_sc no_shortcuts[SOFT_NR_SC] = {
+	[0 ... SOFT_NR_SC - 1] = { .rtag = SOFT_NO_TAG, .wtag = SOFT_NO_TAG },
+};
+
 void soft_update_context(struct soft_cpu *c)
 {
 	u16 attr = c->seg[SEG_CS].attr;
@@ -36,7 +41,8 @@ void soft_update_context(struct soft_cpu *c)
 		c->ctx = CTX_KERNEL_AC;
 	else
 		c->ctx = CTX_KERNEL;
-	c->sc = c->sct[c->ctx];
+	c->align_check = c->cpl == 3 && c->cr0 & X86_CR0_AM && c->sysflags & X86_EFLAGS_AC;
+	c->sc = c->align_check ? (struct soft_sc *)(uintptr_t)no_shortcuts : c->sct[c->ctx];
 	c->xsc = c->xsct[c->cpl == 3];
 	soft_update_fpu(c);
 }
