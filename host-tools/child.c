@@ -55,8 +55,25 @@ static gboolean on_signal(void *ctx)
 	return G_SOURCE_CONTINUE;
 }
 
+static gboolean on_dump_signal(void *ctx)
+{
+	struct child_signals *s = ctx;
+	bool any = false;
+
+	for (struct child *c = s->running; c; c = c->next) {
+		if (!c->dumps || c->gone)
+			continue;
+		any = true;
+		kill(c->pid, SIGUSR1);
+	}
+	if (!any)
+		fb_info("SIGUSR1: there is no VM here that could be dumped now");
+	return G_SOURCE_CONTINUE;
+}
+
 void child_catch_signals(struct child_signals *s)
 {
+	g_unix_signal_add(SIGUSR1, on_dump_signal, s);
 	g_unix_signal_add(SIGINT, on_signal, s);
 	g_unix_signal_add(SIGTERM, on_signal, s);
 	g_unix_signal_add(SIGHUP, on_signal, s);
@@ -66,6 +83,8 @@ void child_catch_signals(struct child_signals *s)
 static void before_exec(void *unused)
 {
 	setpgid(0, 0);
+	/* One that comes before the VMM is ready for it must not end it. */
+	signal(SIGUSR1, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 

@@ -15,7 +15,8 @@ struct child;
 
 /*
  * Interrupts (SIGINT, SIGTERM, SIGHUP) of the whole program: counted, and passed
- * on to the running children, the first as SIGTERM, further ones as SIGKILL.
+ * on to the running children, the first as SIGTERM, further ones as SIGKILL. SIGUSR1
+ * is passed on to those that take it, by itself to the process only.
  */
 struct child_signals {
 	u32 count;
@@ -35,6 +36,7 @@ struct child {
 	child_line_fn out;	/* of standard output; NULL = to ours */
 	child_line_fn err;	/* of standard error; never NULL */
 	bool out_null;		/* standard output to nowhere */
+	bool dumps;		/* SIGUSR1 is passed on to it: it is a VMM, which dumps its vCPUs */
 	void *ctx;
 	s64 deadline;		/* g_get_monotonic_time(); 0 = none. May be moved by the line functions. */
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "core/trace.h"
 #include "job.h"
 #include "result-json.h"
 #include "show.h"
@@ -12,6 +13,7 @@
 struct run_options {
 	char **set, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
+	char *trace, *trace_events, *trace_from;
 	gboolean console, all, quiet, no_snapshot;
 	int jobs;
 };
@@ -105,6 +107,48 @@ static int choose_snapshot(struct job *job, const struct run_options *opt)
 	return STATUS_DONE;
 }
 
+/*
+ * Is what is asked of traces sound? Whether the engine can see the kinds of events is left to the VMM, which
+ * knows the cell's local APIC.
+ */
+static int choose_trace(struct job *job, const struct run_options *opt)
+{
+	g_autofree char *err = NULL;
+	g_autoptr(GPtrArray) list = g_ptr_array_new();
+	u32 mask;
+
+	if (!opt->trace) {
+		if (!opt->trace_events && !opt->trace_from)
+			return STATUS_DONE;
+		fb_err("--trace-events and --trace-from go with --trace FILE");
+		return STATUS_BAD_INPUT;
+	}
+	if (opt->trace_events && trace_parse_kinds(opt->trace_events, &mask, &err)) {
+		fb_err("--trace-events: %s", err);
+		return STATUS_BAD_INPUT;
+	}
+	if (opt->trace_from && strcmp(opt->trace_from, "start") && strcmp(opt->trace_from, "command")) {
+		fb_err("--trace-from %s: start or command", opt->trace_from);
+		return STATUS_BAD_INPUT;
+	}
+	if (job->engine == ENGINE_NESTED) {
+		fb_err("--trace: engine nested has none, since its VMM runs inside the appliance; soft has");
+		return STATUS_HOST;
+	}
+	job->trace_file = g_canonicalize_filename(opt->trace, NULL);
+	if (opt->trace_events) {
+		g_ptr_array_add(list, g_strdup("--trace-events"));
+		g_ptr_array_add(list, g_strdup(opt->trace_events));
+	}
+	if (opt->trace_from) {
+		g_ptr_array_add(list, g_strdup("--trace-from"));
+		g_ptr_array_add(list, g_strdup(opt->trace_from));
+	}
+	g_ptr_array_add(list, NULL);
+	job->trace = (char **)g_ptr_array_free(g_steal_pointer(&list), FALSE);
+	return STATUS_DONE;
+}
+
 /* Choose, and say on the first line what was chosen and why. */
 static int choose_engine(struct job *job, const struct run_options *opt)
 {
@@ -138,6 +182,8 @@ static int choose_engine(struct job *job, const struct run_options *opt)
 
 	int status = choose_snapshot(job, opt);
 
+	if (!status)
+		status = choose_trace(job, opt);
 	if (!status)
 		status = job_settle(job);
 	return !status && job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : status;
@@ -249,6 +295,13 @@ int cmd_run(int argc, char **argv)
 		  "soft: boot, and keep the booted guest here", "FILE" },
 		{ "no-snapshot", 0, 0, G_OPTION_ARG_NONE, &opt.no_snapshot,
 		  "soft: boot, use and keep no snapshot in the cache (docs/snapshots.md)", NULL },
+		{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &opt.trace,
+		  "write what happens in the VM, event by event (docs/tracing.md); of several cells into FILE.1, FILE.2, ...",
+		  "FILE" },
+		{ "trace-events", 0, 0, G_OPTION_ARG_STRING, &opt.trace_events,
+		  "only these kinds of events, joined by commas", "LIST" },
+		{ "trace-from", 0, 0, G_OPTION_ARG_STRING, &opt.trace_from,
+		  "start (the default), or command: only while the command runs", "WHEN" },
 		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "the guest's initramfs",
 		  "FILE" },
 		{ "appliance-kernel", 0, 0, G_OPTION_ARG_FILENAME, &opt.appliance_kernel,
@@ -292,6 +345,9 @@ int cmd_run(int argc, char **argv)
 	g_free(opt.appliance_kernel);
 	g_free(opt.snapshot);
 	g_free(opt.save_snapshot);
+	g_free(opt.trace);
+	g_free(opt.trace_events);
+	g_free(opt.trace_from);
 	return status;
 }
 

@@ -47,7 +47,7 @@ static struct run *run_start(struct job *job, u32 i, const char *vmm)
 	r->records = g_build_filename(job->tmp, name, NULL);
 	r->argv = job_argv(job, cell, vmm, cell->kernel, cell->initrd, r->records);
 	r->child = (struct child){
-		.argv = r->argv, .signals = &job->signals, .err = on_line, .out_null = !job->console,
+		.argv = r->argv, .signals = &job->signals, .err = on_line, .out_null = !job->console, .dumps = true,
 		.ctx = r, .deadline = g_get_monotonic_time() + job_cell_limit_us(job, cell),
 	};
 	fb_info("cell %u/%u: %s", i + 1, job->cells->len, cell->name);

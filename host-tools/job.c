@@ -250,6 +250,8 @@ void job_free(struct job *job)
 	scenario_free(job->scenario);
 	g_free(job->engine_why);
 	g_strfreev(job->snapshot);
+	g_strfreev(job->trace);
+	g_free(job->trace_file);
 	g_free(job->appliance_kernel);
 	g_free(job->qemu);
 	g_free(job->qemu_version);
@@ -268,6 +270,24 @@ static bool is_superseded(GPtrArray *list, u32 i)
 		if (!strncmp(list->pdata[k], set, eq - set + 1))
 			return true;
 	return false;
+}
+
+char *job_trace_file(const struct job *job, u32 i)
+{
+	return job->cells->len > 1 ? g_strdup_printf("%s.%u", job->trace_file, i + 1) : g_strdup(job->trace_file);
+}
+
+static void add_trace(const struct job *job, const struct cell *cell, GPtrArray *argv)
+{
+	guint i = 0;
+
+	if (!job->trace_file)
+		return;
+	g_ptr_array_find(job->cells, cell, &i);
+	g_ptr_array_add(argv, g_strdup("--trace"));
+	g_ptr_array_add(argv, job_trace_file(job, i));
+	for (char **o = job->trace; o && *o; o++)
+		g_ptr_array_add(argv, g_strdup(*o));
 }
 
 char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
@@ -302,6 +322,7 @@ char **job_argv(const struct job *job, const struct cell *cell, const char *vmm,
 	}
 	for (char **o = job->snapshot; o && *o; o++)
 		g_ptr_array_add(argv, g_strdup(*o));
+	add_trace(job, cell, argv);
 	if (job->engine == ENGINE_NESTED) {
 		g_ptr_array_add(argv, g_strdup("--trust"));
 		g_ptr_array_add(argv, g_strdup(NESTED_TRUST));

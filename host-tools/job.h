@@ -39,6 +39,8 @@ struct job {
 	GPtrArray *cells;	/* struct cell */
 	enum scenario_engine engine;	/* chosen: kvm, soft or nested */
 	char **snapshot;	/* soft: the VMM's options about snapshots, NULL = none */
+	char **trace;		/* the VMM's options about traces but for the file, NULL = no trace */
+	char *trace_file;	/* with several cells .N comes behind it, their number as people see it */
 	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs and memory for */
 	char *engine_why;
 	char *appliance_kernel;	/* nested */
@@ -55,6 +57,8 @@ struct job *job_new(const char *path, GPtrArray *set);
 void job_free(struct job *job);
 /* "kvm", "nested", ... */
 const char *engine_name(enum scenario_engine engine);
+/* The file that cell i is traced into; g_free(). Only with trace_file. */
+char *job_trace_file(const struct job *job, u32 i);
 /* The VMM's arguments for one cell, a vector for g_strfreev(); `vmm` becomes argv[0]. */
 char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
 		const char *initrd, const char *records);
