@@ -6,11 +6,12 @@
 #   V=1         show the commands
 #   CC=clang    or gcc
 #   SAN=asan    or ubsan or asan,ubsan: sanitizers
+#   TEST=hard   the soft engine made to fail early: a TLB of 4 entries, blocks of 2 instructions, turns of 1 ns
 #   WERROR=0    warnings stay warnings
 #   DEPS=no     leave the set-up (host-tools/deps.sh) out
 #   KERNEL_TREE=DIR, KERNEL_TARBALL=FILE   the guest kernel's source, if not Debian's
 #
-# Another compiler, or a sanitizer, has folders of its own (build/clang-asan), so
+# Another compiler, a sanitizer or a test build has folders of its own (build/clang-asan), so
 # that nothing is built again when changing to and fro. Guest programs,
 # kernel and images are built once, by gcc.
 
@@ -18,6 +19,7 @@ O ?= build
 V ?= 0
 WERROR ?= 1
 SAN ?=
+TEST ?=
 DEPS ?= yes
 ifeq ($(origin CC),default)
 CC := gcc
@@ -26,7 +28,7 @@ endif
 comma := ,
 empty :=
 space := $(empty) $(empty)
-VARIANT := $(if $(findstring clang,$(CC)),clang,gcc)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+VARIANT := $(if $(findstring clang,$(CC)),clang,gcc)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(TEST),-$(TEST))
 B := $(if $(filter gcc,$(VARIANT)),$(O),$(O)/$(VARIANT))
 
 # Use the whole machine, unless told otherwise.
@@ -78,7 +80,7 @@ UNIT_LIB := fake-engine images
 UNIT_LIB_soft := soft-fixture soft-host
 UNIT_base := rng nearest
 UNIT_x86 := state
-UNIT_core := clock clock-state counters cpuid dist inject memory memory-file saver topology
+UNIT_core := clock clock-state counters cpuid dist inject memory memory-file saver topology trace
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart
 UNIT_kvm :=
 UNIT_soft := mmu soft-interrupt soft-simd soft-system soft-x87 tlb
@@ -114,9 +116,16 @@ $(error SAN=$(SAN): asan, ubsan or asan,ubsan)
 endif
 SAN_FLAGS := $(foreach k,$(SAN_KINDS),-fsanitize=$(k)) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
+TEST_FLAGS :=
+ifneq ($(TEST),)
+ifneq ($(TEST),hard)
+$(error TEST=$(TEST): hard)
+endif
+TEST_FLAGS := -DFAULTBED_HARD
+endif
 
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SAN_FLAGS) -pthread -Ivmm -Ihost-tools $(PKG_CFLAGS) -MMD -MP
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SAN_FLAGS) $(TEST_FLAGS) -pthread -Ivmm -Ihost-tools $(PKG_CFLAGS) -MMD -MP
 ALL_LDFLAGS = $(LDFLAGS) $(SAN_FLAGS)
 # musl's C library makes programs of 80 KiB, glibc's of 800, and each page of the initramfs costs the guest.
 GUEST_CC ?= $(if $(shell command -v musl-gcc),musl-gcc,gcc)

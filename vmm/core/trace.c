@@ -35,6 +35,15 @@ static const struct trace_desc trace_desc[NR_TRACE_KINDS] = {
 #undef TRACE
 };
 
+static int trace_no_kind(const char *name, char **err)
+{
+	char *all = g_strjoinv(", ", (char **)(uintptr_t)trace_name_list());
+
+	*err = g_strdup_printf("no kind of event is called '%s'; there are: all, %s", name, all);
+	g_free(all);
+	return -EINVAL;
+}
+
 int trace_parse_kinds(const char *text, u32 *mask, char **err)
 {
 	char **word = g_strsplit(text, ",", -1);
@@ -49,20 +58,13 @@ int trace_parse_kinds(const char *text, u32 *mask, char **err)
 		}
 		for (k = 0; k < NR_TRACE_KINDS && strcmp(word[i], trace_desc[k].name); k++)
 			;
-		if (k == NR_TRACE_KINDS) {
-			char *all = g_strjoinv(", ", (char **)(uintptr_t)trace_name_list());
-
-			*err = g_strdup_printf("no kind of event is called '%s'; there are: all, %s", word[i], all);
-			g_free(all);
-			ret = -EINVAL;
-		} else {
+		if (k == NR_TRACE_KINDS)
+			ret = trace_no_kind(word[i], err);
+		else
 			*mask |= BIT(k);
-		}
 	}
-	if (!ret && !*mask) {
-		*err = g_strdup("an empty list of kinds of events");
-		ret = -EINVAL;
-	}
+	if (!word[0])
+		ret = trace_no_kind("", err);
 	g_strfreev(word);
 	return ret;
 }
