@@ -68,7 +68,7 @@ GUEST_LIB := about barrier cpu hist lines procstat report roi util
 GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check bad-guest
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
-GUEST_BARE64 := apic exceptions modes paging smc strings tsc
+GUEST_BARE64 := apic decimal exceptions modes paging smc strings tsc
 BARE64_LIB := boot.S console.c pages.c smp.c traps.c
 # The same, for host-tools/bench.sh, not in the initramfs.
 GUEST_TOOLS := stopwatch
@@ -83,7 +83,7 @@ UNIT_x86 := state
 UNIT_core := clock clock-state counters cpuid dist inject memory memory-file saver topology trace
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart
 UNIT_kvm :=
-UNIT_soft := mmu soft-interrupt soft-simd soft-system soft-x87 tlb
+UNIT_soft := mmu soft-interrupt soft-list soft-simd soft-system soft-x87 tlb
 UNIT_top := cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare records summary
 

@@ -172,6 +172,17 @@ void trap_reset(void);
 		     __VA_ARGS__);						\
 } while (0)
 
+/*
+ * Run 32-bit code at CPL 0 and come back: CODE is AT&T text for .code32, which must
+ * leave the stack as it was. ECX goes in and out. ESP is 32 bits, as the image's stack is.
+ */
+#define TRY32(code, ecx)							\
+	TRY("pushq %[c32]; pushq $.L32_%=; lretq\n"				\
+	    ".code32\n.L32_%=:\n\t" code "\n\t"					\
+	    "pushl $8; pushl $.L64_%=; lretl\n"					\
+	    ".code64\n.L64_%=:", : "+c"(ecx) : [c32] "i"(SEL_KCODE32)		\
+	    : "rax", "rbx", "rdx", "rsi", "rdi", "memory", "cc")
+
 /* A handler of one vector on all CPUs; true: return from the trap, false: as if there were none. */
 typedef bool (*trap_handler)(struct frame *f);
 void trap_handle(u8 vec, trap_handler handler);

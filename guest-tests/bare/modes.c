@@ -118,24 +118,18 @@ asm(".text\n"
     "	movw $0xf00, " XSTR(DATA_AT) " + 16; movw $0x700, " XSTR(DATA_AT) " + 18\n"
     "	lesw " XSTR(DATA_AT) " + 16, %di; movl %es:(%di), %eax\n" PUT(13)
     "	xorl %eax, %eax; lcall $0x700, $real_far - real_begin\n" PUT(14)
-    /* 15: decimal instructions */
-    "	movl $0x79, %eax; addb $0x35, %al; daa; movb $0, %ah; adcb $0, %ah\n" PUT(15)
-    "	movl $0x0205, %eax; subb $9, %al; aas\n" PUT(16)
-    "	movl $63, %eax; aam\n" PUT(17)
-    "	movl $0x0703, %eax; aad\n" PUT(18)
-    "	movl $0x0008, %eax; addb $7, %al; aaa\n" PUT(19)
-    /* 20: JCXZ looks at CX, LOOP at CX */
-    "	xorl %eax, %eax; movl $0x10000, %ecx; jcxz 1f; incl %eax; 1:\n" PUT(20)
-    "	xorl %eax, %eax; movl $0x10003, %ecx; 1: incl %eax; loopw 1b\n" PUT(21)
-    /* 22: SS:SP wraps at a push */
+    /* 15: JCXZ looks at CX, LOOP at CX */
+    "	xorl %eax, %eax; movl $0x10000, %ecx; jcxz 1f; incl %eax; 1:\n" PUT(15)
+    "	xorl %eax, %eax; movl $0x10003, %ecx; 1: incl %eax; loopw 1b\n" PUT(16)
+    /* 17: SS:SP wraps at a push */
     "	movw $0x2000, %cx; movw %sp, %dx; movw %cx, %ss; xorw %sp, %sp\n"
-    "	pushw $0x77; movzwl %sp, %eax; xorw %cx, %cx; movw %cx, %ss; movw %dx, %sp\n" PUT(22)
-    "	movw $0x2000, %cx; movw %cx, %es; movzwl %es:0xfffe, %eax\n" PUT(23)
-    /* 24: PUSHA, POPA, ENTER, LEAVE, BOUND */
+    "	pushw $0x77; movzwl %sp, %eax; xorw %cx, %cx; movw %cx, %ss; movw %dx, %sp\n" PUT(17)
+    "	movw $0x2000, %cx; movw %cx, %es; movzwl %es:0xfffe, %eax\n" PUT(18)
+    /* 19: PUSHA, POPA, ENTER, LEAVE, BOUND */
     "	movw $0x1111, %ax; movw $0x2222, %di; pushaw; xorw %ax, %ax; xorw %di, %di; popaw\n"
-    "	shll $16, %eax; movw %di, %ax\n" PUT(24)
+    "	shll $16, %eax; movw %di, %ax\n" PUT(19)
     "	movw %sp, %si; movw $0x5555, %bp; enterw $16, $0; movw %si, %ax; subw %sp, %ax; movzwl %ax, %eax; leavew\n"
-    "	subw %sp, %si; addw %si, %ax\n" PUT(25)
+    "	subw %sp, %si; addw %si, %ax\n" PUT(20)
     /* Back. */
     "	lgdtl " R(real_gdt) "\n"
     "	movl $0x11, %eax\n"
@@ -193,11 +187,6 @@ static void real_mode(void)
 		{ 0x12345678, "address-size prefix" },
 		{ 0x12345678, "LES" },
 		{ 0xfa5, "far call and return" },
-		{ 0x114, "DAA" },
-		{ 0x0106, "AAS" },
-		{ 0x0603, "AAM" },
-		{ 0x49, "AAD" },
-		{ 0x105, "AAA" },
 		{ 0, "JCXZ looks at CX" },
 		{ 3, "LOOP counts CX" },
 		{ 0xfffe, "SP wraps" },
@@ -219,17 +208,6 @@ static void real_mode(void)
 }
 
 /* --- compatibility mode --- */
-
-/*
- * Run 32-bit code at CPL 0 and come back: CODE is AT&T text for .code32, which must
- * leave the stack as it was. ECX goes in and out. ESP is 32 bits, as the image's stack is.
- */
-#define TRY32(code, ecx)							\
-	TRY("pushq %[c32]; pushq $.L32_%=; lretq\n"				\
-	    ".code32\n.L32_%=:\n\t" code "\n\t"					\
-	    "pushl $8; pushl $.L64_%=; lretl\n"					\
-	    ".code64\n.L64_%=:", : "+c"(ecx) : [c32] "i"(SEL_KCODE32)		\
-	    : "rax", "rbx", "rdx", "rsi", "rdi", "memory", "cc")
 
 static u64 descriptor(u64 base, u32 limit, u32 type, bool big, bool pages)
 {

@@ -12,7 +12,10 @@ cd "$TAP_DIR" || exit 1
 export TAP_TIMEOUT=1800
 
 expect=$TOP/tests/guest/bare.expect
-images="exceptions paging modes strings smc tsc apic"
+all="exceptions paging modes strings smc tsc apic decimal"
+# The soft engine stops at decimal adjustment, which 64-bit guests cannot even contain.
+all_soft="exceptions paging modes strings smc tsc apic"
+images=$all
 engines=${BARE_ENGINES:-tcg nested soft}
 
 # One image by QEMU: NAME.tcg is what it said.
@@ -55,6 +58,7 @@ run_faultbed()	# LABEL ENGINE APIC WORDS
 		tap_diag "$ERR"
 		return 1
 	fi
+	[ -s "$1.json" ] || tap_diag "$ERR"
 	for image in $images; do
 		perl -MJSON::PP -e '
 			open my $f, "<", $ARGV[0] or exit 1;
@@ -135,6 +139,7 @@ for engine in $engines; do
 			skip_engine nested
 		fi ;;
 	soft)
+		images=$all_soft
 		for apic in xapic x2apic; do
 			if run_faultbed soft-$apic soft $apic stale=must; then
 				judge soft-$apic soft
@@ -142,14 +147,15 @@ for engine in $engines; do
 			else
 				skip_engine "soft, apic = $apic"
 			fi
-		done ;;
+		done
+		images=$all ;;
 	esac
 done
 
 # Where they disagree: for whoever reads, no verdict.
 for image in $images; do
 	for label in $labels; do
-		points "$image.$label" | awk -v l="$label" '$1 == "ok" || $1 == "not" { v = $1; $1 = ""; print substr($0, 2) "\t" l "=" v }'
+		[ ! -f "$image.$label" ] || points "$image.$label" | awk -v l="$label" '$1 == "ok" || $1 == "not" { v = $1; $1 = ""; print substr($0, 2) "\t" l "=" v }'
 	done | awk -F'\t' -v image="$image" '
 		{ said[$1] = said[$1] " " $2; if ($2 ~ /=ok$/) good[$1] = 1; else bad[$1] = 1 }
 		END { for (n in said) if (good[n] && bad[n]) print "# disagree: " image ": " n ":" said[n] }' | sort
