@@ -17,6 +17,16 @@ tap_is "docs/counters.md lists no VMM counter that is gone" "$(
 	sed -n '/^## Counted by the VMM/,/^## /s/^| `\([a-z0-9_]*\)` |.*/\1/p' docs/counters.md | sort |
 		comm -23 - <(echo "$counters" | sort)
 )" ""
+stats=$(sed -n 's/^SOFT_STAT(\([a-z0-9_]*\),.*/\1/p' vmm/soft/soft-stats.def)
+tap_like "there are statistics of the soft engine" "$stats" '(^|[[:space:]])tlb_l2_hits([[:space:]]|$)'
+tap_is "every statistic of soft-stats.def is in docs/counters.md" "$(
+	for s in $stats; do grep -q -e "^| \`soft_$s\` |" -e "^| \`$s\` |" docs/counters.md || echo "$s"; done
+)" ""
+tap_is "every cost is in docs/soft-engine.md" "$(
+	sed -n 's/^COST(\([a-z0-9_]*\), \([A-Z]*\),.*/\1 \2/p' vmm/core/cost.def | while read -r c kind; do
+		[ "$kind" = COUNT ] || grep -q "^|.*\`$c\`.* |" docs/soft-engine.md || echo "$c"
+	done
+)" ""
 guest=$(cat guest-kernel-patches/*.patch | sed -n 's/^+.*FAULTBED_COUNTER(\([a-z0-9_]*\).*/\1/p' | sort -u)
 tap_is "every counter of the kernel patches is in docs/counters.md" "$(
 	for c in $guest; do [ "$c" = name ] || grep -q "^| \`$c\` |" docs/counters.md || echo "$c"; done
