@@ -205,7 +205,7 @@ static void check_shortcuts(const struct shape *s, const struct controls *cr)
 {
 	static const struct who reader[] = { { "", ACCESS_READ, true, false, false },
 		{ "", ACCESS_READ, false, false, false }, { "", ACCESS_READ, false, true, false } };
-	u32 ctx, i, slot = VA >> PAGE_SHIFT & (SOFT_NR_SC - 1);
+	u32 ctx, i, slot = soft_sc_slot(VA);
 	u64 e[4];
 
 	for (ctx = 0; ctx < NR_CTX; ctx++) {

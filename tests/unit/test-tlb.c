@@ -377,7 +377,7 @@ static void test_direct_mapped(void)
 /* A fetch as block.c makes it: by the shortcut, which it fills after a translation. */
 static void fetch(struct soft_cpu *c, u64 va, bool shortcuts)
 {
-	struct soft_xsc *x = &c->xsc[va >> PAGE_SHIFT & (SOFT_NR_XSC - 1)];
+	struct soft_xsc *x = &c->xsc[soft_xsc_slot(va)];
 
 	if (shortcuts && x->tag == va) {
 		x->used = 1;

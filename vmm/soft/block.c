@@ -362,7 +362,7 @@ struct soft_block *soft_block_lookup(struct soft_cpu *c, bool single, int *ret)
 		}
 	}
 	off = va & (PAGE_SIZE - 1);
-	x = &c->xsc[va >> PAGE_SHIFT & (SOFT_NR_XSC - 1)];
+	x = &c->xsc[soft_xsc_slot(va)];
 	if (likely(x->tag == va - off)) {
 		x->used = 1;
 		code = x->code;
@@ -379,7 +379,7 @@ struct soft_block *soft_block_lookup(struct soft_cpu *c, bool single, int *ret)
 			return NULL;
 		}
 		code = soft_code_get(c->svm, &xlat);
-		x = &c->xsc[va >> PAGE_SHIFT & (SOFT_NR_XSC - 1)];
+		x = &c->xsc[soft_xsc_slot(va)];
 		x->tag = va - off;
 		x->code = code;
 		x->used = 1;

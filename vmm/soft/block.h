@@ -97,7 +97,7 @@ static inline int soft_jump(struct soft_cpu *c, const struct soft_op *op, u64 im
 	if (SOFT_CHAIN && likely(to != NULL) && likely(c->left > 0)) {
 		if (likely(imm < PAGE_SIZE))
 			return to->op[0].fn(c, to->op);
-		struct soft_xsc *x = &c->xsc[va >> PAGE_SHIFT & (SOFT_NR_XSC - 1)];
+		struct soft_xsc *x = &c->xsc[soft_xsc_slot(va)];
 
 		if (likely(x->tag == (va & ~(PAGE_SIZE - 1))) && likely(x->code == to->code)) {
 			x->used = 1;
@@ -113,7 +113,7 @@ static inline int soft_jump(struct soft_cpu *c, const struct soft_op *op, u64 im
 /* To a rip that is known only now (64-bit mode). */
 static inline int soft_jump_rip(struct soft_cpu *c, const struct soft_op *op, u64 rip)
 {
-	struct soft_xsc *x = &c->xsc[rip >> PAGE_SHIFT & (SOFT_NR_XSC - 1)];
+	struct soft_xsc *x = &c->xsc[soft_xsc_slot(rip)];
 
 	soft_retire(c, op + 1);
 	if (SOFT_CHAIN && likely(x->tag == (rip & ~(PAGE_SIZE - 1))) && likely(c->left > 0)) {

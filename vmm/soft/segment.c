@@ -17,7 +17,7 @@ int soft_stop(struct soft_cpu *c, const char *what)
 /* Shortcuts that an implicit supervisor access may use, as soft_translate() makes them (SDM 3A 4.6.1: AC does not count). */
 static struct soft_sc *soft_sys_sc(struct soft_cpu *c, u64 va)
 {
-	return &c->sct[CTX_KERNEL][va >> PAGE_SHIFT & (SOFT_NR_SC - 1)];
+	return &c->sct[CTX_KERNEL][soft_sc_slot(va)];
 }
 
 int soft_sys_load(struct soft_cpu *c, const struct soft_op *op, u64 va, void *buf, u32 len)

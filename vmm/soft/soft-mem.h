@@ -20,7 +20,7 @@
 
 static inline struct soft_sc *soft_sc_of(const struct soft_cpu *c, u64 va)
 {
-	return &c->sc[va >> PAGE_SHIFT & (SOFT_NR_SC - 1)];
+	return &c->sc[soft_sc_slot(va)];
 }
 
 /* The linear address of op's memory operand. */

@@ -90,7 +90,7 @@ struct soft_op {
 /*
  * A shortcut: the host address of a page whose translation is in the first-level
  * TLB now, with the right to read (rtag) or write (wtag) from the context it
- * belongs to. Direct-mapped by page number; a strict subset of the TLB: whoever
+ * belongs to. Direct-mapped by soft_sc_slot(); a strict subset of the TLB: whoever
  * removes or changes a TLB entry drops its shortcuts. `used` is the entry's
  * reference bit for replacement.
  */
@@ -115,6 +115,20 @@ struct soft_xsc {
 #define SOFT_NR_SC	512u
 #define SOFT_NR_XSC	256u
 #endif
+
+/*
+ * Where the shortcut of a page may be. Pages whose numbers differ only in high bits are common
+ * (a kernel's data and its direct map), so these count; and a page and the next one
+ * never share a slot, which soft-mem.h relies on.
+ */
+static inline u32 soft_sc_slot(u64 va)
+{
+	return (u32)((va >> 12) + (va >> 21)) & (SOFT_NR_SC - 1);
+}
+static inline u32 soft_xsc_slot(u64 va)
+{
+	return (u32)((va >> 12) + (va >> 21)) & (SOFT_NR_XSC - 1);
+}
 
 /*
  * Shortcuts exist once per context, so that neither a change of CPL nor STAC and

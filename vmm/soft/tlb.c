@@ -91,7 +91,7 @@ static void page_written_by(struct soft_page *page, u32 cpu)
 void sc_install(struct soft_cpu *c, enum soft_context ctx, u64 va, struct tlb_entry *e, u8 *hva_page,
 		struct soft_page *page, bool readable, bool writable)
 {
-	u32 slot = va >> PAGE_SHIFT & (SOFT_NR_SC - 1);
+	u32 slot = soft_sc_slot(va);
 	struct soft_sc *sc = &c->sct[ctx][slot];
 	u64 tag = va & ~(PAGE_SIZE - 1);
 
@@ -111,7 +111,7 @@ void sc_install(struct soft_cpu *c, enum soft_context ctx, u64 va, struct tlb_en
 
 void xsc_prepare(struct soft_cpu *c, bool user, u64 va, struct tlb_entry *e)
 {
-	u32 slot = va >> PAGE_SHIFT & (SOFT_NR_XSC - 1);
+	u32 slot = soft_xsc_slot(va);
 
 	if (c->tlb->xlive[user][slot / 64] >> slot % 64 & 1)
 		xsc_fold(c, user, slot);
