@@ -251,6 +251,15 @@ static void test_symbols(void)
 	symbols_free(s);
 	symbols_free(NULL);
 
+	/* What lies between the kernel's text and its text for start-up is data. */
+	write_map(&f, "ffffffff81000000 T a\nffffffff81000100 T _etext\nffffffff81000200 t init\n");
+	s = symbols_read(f.map, &err);
+	g_assert_nonnull(s);
+	expect_symbol(s, 0xffffffff810000ff, "a", 0xff);
+	expect_symbol(s, 0xffffffff81000100, NULL, 0);
+	expect_symbol(s, 0xffffffff81000201, "init", 1);
+	symbols_free(s);
+
 	write_map(&f, "");
 	s = symbols_read(f.map, &err);
 	g_assert_nonnull(s);

@@ -98,5 +98,8 @@ const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset
 		return NULL;
 	s = &g_array_index(symbols->symbol, struct symbol, low - 1);
 	*offset = address - s->address;
+	/* Behind the end of the text there is data. */
+	if (strcmp(s->name, "_etext") == 0)
+		return NULL;
 	return *offset < SYMBOL_MAX_SIZE ? s->name : NULL;
 }
