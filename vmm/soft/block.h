@@ -35,7 +35,7 @@ struct soft_block {
 	struct soft_op op[];		/* nr + 1 of them */
 };
 
-#define CODE_SLOTS	64u
+#define CODE_SLOTS	256u
 
 /* The code of one page. */
 struct soft_code {
@@ -120,6 +120,8 @@ static inline int soft_jump_rip(struct soft_cpu *c, const struct soft_op *op, u6
 		u32 off = rip & (PAGE_SIZE - 1);
 		struct soft_block *to = x->code->slot[soft_slot(off)];
 
+		if (unlikely(to && to->off != off))
+			to = to->hash_next;
 		if (likely(to != NULL) && likely(to->off == off) && likely(to->key == MODE_64)) {
 			x->used = 1;
 			c->gpr[GPR_PAGE] = x->tag;
