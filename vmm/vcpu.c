@@ -326,6 +326,19 @@ bool vcpu_turn_needed(struct vcpu *vcpu, u64 until)
 	       (vcpu->lapic && lapic_pending(vcpu->lapic) >= 0);
 }
 
+void vcpu_tsc_moved(struct vcpu *vcpu, s64 offset)
+{
+	u64 now = vcpu->vm->engine->now(vcpu->vm, vcpu);
+	u64 due;
+
+	if (!vcpu->lapic)
+		return;
+	due = lapic_timer_due(vcpu->lapic);
+	lapic_set_tsc_offset(vcpu->lapic, offset, now);
+	if (lapic_timer_due(vcpu->lapic) != due)
+		vcpu_timer_reschedule(vcpu, now);
+}
+
 u8 vcpu_get_cr8(struct vcpu *vcpu)
 {
 	return lapic_cr8(vcpu->lapic);

@@ -531,6 +531,30 @@ static void timer(void)
 	}
 }
 
+/* A deadline is a value of the TSC, so it comes when a write has moved that past it, and only then. */
+static void deadline_moved(void)
+{
+	const u64 far = 1ul << 40;
+	u64 adjust, end;
+
+	if (!HAS_TSC_ADJUST) {
+		skip("TSC deadline and TSC_ADJUST", "not shown by CPUID");
+		return;
+	}
+	adjust = rdmsr(MSR_TSC_ADJUST);
+	wrmsr(MSR_DEADLINE, rdtsc() + far);
+	wrmsr(MSR_TSC_ADJUST, adjust + far);
+	ok(wait_for(requested(VEC_T)), "%s: TSC deadline comes when TSC_ADJUST moves the TSC past it", mode);
+	let_in();
+	wrmsr(MSR_DEADLINE, rdtsc() + 3000000);
+	wrmsr(MSR_TSC_ADJUST, adjust);
+	end = rdtsc() + 60000000;
+	while ((s64)(rdtsc() - end) < 0)
+		cpu_relax();
+	is(requested(VEC_T), 0, "%s: TSC deadline waits when TSC_ADJUST moves the TSC back", mode);
+	wrmsr(MSR_DEADLINE, 0);
+}
+
 static void deadline(void)
 {
 	u64 at;
@@ -559,6 +583,7 @@ static void deadline(void)
 	while ((s64)(rdtsc() - at) < 0)
 		cpu_relax();
 	is(requested(VEC_T), 0, "%s: TSC deadline 0 disarms", mode);
+	deadline_moved();
 	apic_write(APIC_TIMER_INIT, 1000);
 	is(apic_read(APIC_TIMER_NOW), 0, "%s: the initial count does nothing in TSC deadline mode", mode);
 	apic_write(APIC_LVT_TIMER, MASKED | VEC_T);

@@ -106,6 +106,14 @@ void vcpu_set_cr8(struct vcpu *vcpu, u8 cr8)
 	f->cr8 = cr8;
 }
 
+void vcpu_tsc_moved(struct vcpu *vcpu, s64 offset)
+{
+	struct soft_fixture *f = fixture_of(vcpu);
+
+	f->nr_tsc_moves++;
+	f->tsc_offset = offset;
+}
+
 void vcpu_ioapic_eoi(struct vcpu *vcpu, u8 vector)
 {
 	struct soft_fixture *f = fixture_of(vcpu);

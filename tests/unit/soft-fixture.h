@@ -53,6 +53,8 @@ struct soft_fixture {
 	u64 msr_data;			/* last written */
 	u64 msr_value;
 	bool msr_gp;			/* answer with #GP */
+	u32 nr_tsc_moves;
+	s64 tsc_offset;			/* of the last move */
 
 	/* Second level. */
 	u32 nr_ept;

@@ -228,19 +228,6 @@ static void test_deadline(void)
 	/* Farther than any clock. */
 	wrmsr(&l, MSR_IA32_TSC_DEADLINE, UINT64_MAX, 5000);
 	g_assert_cmpuint(lapic_timer_due(&l), >, 1ull << 60);
-	/* TSC offset, both signs. */
-	wrmsr(&l, MSR_IA32_TSC_DEADLINE, 25000, 0);
-	lapic_set_tsc_offset(&l, 2500, 0);
-	g_assert_cmpuint(lapic_timer_due(&l), ==, 9000);
-	lapic_set_tsc_offset(&l, -2500, 0);
-	g_assert_cmpuint(lapic_timer_due(&l), ==, 11000);
-	lapic_set_tsc_offset(&l, 30000, 0);
-	g_assert_cmpuint(lapic_timer_due(&l), ==, 0);
-	lapic_set_tsc_offset(&l, INT64_MIN, 0);
-	g_assert_cmpuint(lapic_timer_due(&l), >, 1ull << 61);
-	wrmsr(&l, MSR_IA32_TSC_DEADLINE, UINT64_MAX, 0);
-	g_assert_true(lapic_timer_due(&l) == CLOCK_NEVER);
-	lapic_set_tsc_offset(&l, 0, 0);
 	/* Masked when it passes: spent. */
 	wrmsr(&l, MSR_IA32_TSC_DEADLINE, 25000, 0);
 	todo(&l, APIC_LVT_TIMER, 0x40 | APIC_LVT_DEADLINE | APIC_LVT_MASKED, 100);
@@ -258,6 +245,59 @@ static void test_deadline(void)
 	g_assert_cmphex(lapic_read(&l, APIC_LVT_TIMER, 0), ==, 0x40);
 }
 
+/* The deadline is a value of the guest's TSC, which the guest moves as it likes (2.5 cycles a ns here). */
+static void test_deadline_offset(void)
+{
+	struct lapic l;
+
+	fresh(&l, 0);
+	todo(&l, APIC_LVT_TIMER, 0x40 | APIC_LVT_DEADLINE, 0);
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, 25000, 0);
+	lapic_set_tsc_offset(&l, 2500, 0);
+	g_assert_cmpuint(lapic_timer_due(&l), ==, 9000);
+	g_assert_cmpuint(rdmsr(&l, MSR_IA32_TSC_DEADLINE, 0), ==, 25000);
+	/* Set back to 0 after 5 us. */
+	lapic_set_tsc_offset(&l, -12500, 5000);
+	g_assert_cmpuint(lapic_timer_due(&l), ==, 15000);
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, 2501, 6000);
+	g_assert_cmpuint(lapic_timer_due(&l), ==, 6001);
+	/* One that the move has passed is due, and armed until it fires. */
+	lapic_set_tsc_offset(&l, 30000, 6000);
+	g_assert_cmpuint(lapic_timer_due(&l), <=, 6000);
+	g_assert_cmpuint(rdmsr(&l, MSR_IA32_TSC_DEADLINE, 6000), ==, 2501);
+	g_assert_cmphex(lapic_timer_fire(&l, 6000), ==, 0x40);
+	g_assert_true(lapic_timer_due(&l) == CLOCK_NEVER);
+	/* Set far ahead: a small value is long past. */
+	lapic_set_tsc_offset(&l, 1ll << 60, 7000);
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, 5, 7000);
+	g_assert_cmpuint(lapic_timer_due(&l), <=, 7000);
+	/* Set to 2^63 at 10 us: the upper half of its values is as good as the lower. */
+	lapic_set_tsc_offset(&l, (s64)((1ull << 63) - 25000), 10000);
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, (1ull << 63) + 2500, 10000);
+	g_assert_cmpuint(lapic_timer_due(&l), ==, 11000);
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, (1ull << 63) - 1, 10000);
+	g_assert_cmpuint(lapic_timer_due(&l), <=, 10000);
+	/* Set to 1000 cycles before it wraps. */
+	lapic_set_tsc_offset(&l, -26000, 10000);
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, UINT64_MAX - 499, 10000);
+	g_assert_cmpuint(lapic_timer_due(&l), ==, 10200);
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, 500, 10000);
+	g_assert_cmpuint(lapic_timer_due(&l), <=, 10000);
+	/* Set to 0: farther than any run. */
+	lapic_set_tsc_offset(&l, -25000, 10000);
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, UINT64_MAX, 10000);
+	g_assert_cmpuint(lapic_timer_due(&l), >, 1ull << 61);
+	/* Masked when a move passes it: spent. */
+	wrmsr(&l, MSR_IA32_TSC_DEADLINE, 25000, 10000);
+	todo(&l, APIC_LVT_TIMER, 0x40 | APIC_LVT_DEADLINE | APIC_LVT_MASKED, 10000);
+	lapic_set_tsc_offset(&l, 25000, 10000);
+	g_assert_cmpuint(rdmsr(&l, MSR_IA32_TSC_DEADLINE, 10000), ==, 0);
+	/* Nothing armed: nothing moves. */
+	fresh(&l, 0);
+	lapic_set_tsc_offset(&l, 1000, 0);
+	g_assert_true(lapic_timer_due(&l) == CLOCK_NEVER);
+}
+
 int main(int argc, char **argv)
 {
 	g_test_init(&argc, &argv, NULL);
@@ -268,5 +308,6 @@ int main(int argc, char **argv)
 	g_test_add_func("/lapic/timer/mode-change", test_mode_change);
 	g_test_add_func("/lapic/timer/rewrite-at-expiry", test_rewrite_at_expiry);
 	g_test_add_func("/lapic/timer/deadline", test_deadline);
+	g_test_add_func("/lapic/timer/deadline-offset", test_deadline_offset);
 	return g_test_run();
 }

@@ -431,26 +431,33 @@ static void test_msr_apic(void)
 	teardown();
 }
 
-/* A TSC deadline is the guest's TSC, whatever was written to that; 0 stays 0. */
+/* A TSC deadline goes up as the guest's TSC, and each move of that TSC with it. */
 static void test_tsc(void)
 {
-	u64 v, before;
+	u64 v, before, turns;
 
 	msr_setup();
 	g_assert_cmpint(wrmsr(MSR_IA32_TSC_ADJUST, 1000000), ==, PASSED);
+	g_assert_cmpuint(g.f->nr_tsc_moves, ==, 1);
+	g_assert_cmpint(g.f->tsc_offset, ==, 1000000);
 	before = soft_tsc(g.c);
 	g_assert_cmpint(rdmsr(MSR_IA32_TSC, &v), ==, PASSED);
 	g_assert_cmpuint(v, >=, before);
 	g_assert_cmpuint(v, >=, 1000000);
 	g_assert_cmpuint(v - before, <, 10000);
 	g_assert_cmpint(wrmsr(MSR_IA32_TSC_DEADLINE, 5000000), ==, PASSED);
-	g_assert_cmpuint(g.f->msr_data, ==, 4000000);
+	g_assert_cmpuint(g.f->msr_data, ==, 5000000);
+	g.f->msr_value = 5000000;
+	g_assert_cmpint(rdmsr(MSR_IA32_TSC_DEADLINE, &v), ==, PASSED);
+	g_assert_cmpuint(v, ==, 5000000);
 	g_assert_cmpint(wrmsr(MSR_IA32_TSC_DEADLINE, 0), ==, PASSED);
 	g_assert_cmpuint(g.f->msr_data, ==, 0);
-	g_assert_cmpint(wrmsr(MSR_IA32_TSC_DEADLINE, 5), ==, PASSED);
-	g_assert_cmpuint(g.f->msr_data, ==, 1);			/* long past, but not off */
-	/* A write of the TSC moves TSC_ADJUST by as much. */
+	/* A write of the TSC moves TSC_ADJUST by as much, and may make a deadline due: the engine asks. */
+	turns = g.f->nr_turn;
 	g_assert_cmpint(wrmsr(MSR_IA32_TSC, 0), ==, PASSED);
+	g_assert_cmpuint(g.f->nr_turn, >, turns);
+	g_assert_cmpuint(g.f->nr_tsc_moves, ==, 2);
+	g_assert_cmphex((u64)g.f->tsc_offset, ==, (u64)g.c->tsc_offset);
 	g_assert_cmpint(rdmsr(MSR_IA32_TSC_ADJUST, &v), ==, PASSED);
 	g_assert_cmphex(v, ==, (u64)g.c->tsc_offset);
 	g_assert_cmpuint(soft_tsc(g.c), <, 100000);

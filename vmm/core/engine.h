@@ -149,6 +149,12 @@ void vcpu_count_exit(struct vcpu *vcpu, enum counter which);
  * interrupt: what an upcall may just have caused.
  */
 bool vcpu_turn_needed(struct vcpu *vcpu, u64 until);
+/*
+ * The guest has moved its TSC (IA32_TSC, IA32_TSC_ADJUST): it is now(vcpu) in cycles of vm->tsc_hz plus `offset`,
+ * modulo 2^64, from here on. Deadlines of our local APIC's timer are values of it, so engines that offer
+ * them (engine_caps.tsc_deadline) say so at each move. KVM keeps the TSC to itself and offers none.
+ */
+void vcpu_tsc_moved(struct vcpu *vcpu, s64 offset);
 /* Task priority of our local APIC as CR8 (not with APIC_KERNEL). */
 u8 vcpu_get_cr8(struct vcpu *vcpu);
 void vcpu_set_cr8(struct vcpu *vcpu, u8 cr8);

@@ -42,19 +42,21 @@ static u64 timer_full(const struct lapic *l)
 	return period;
 }
 
-/* When the guest's TSC reaches `tsc`, in ns, rounded up so that the TSC is never short of it. */
-static u64 timer_tsc_to_ns(const struct lapic *l, u64 tsc)
+/*
+ * When the guest's TSC reaches `tsc`, in ns, rounded up so that the TSC is never short of it; `now` or before if it
+ * is that far. The TSC is modulo 2^64, so only its distance from what it is now says where a value lies:
+ * the guest may have set it to anything.
+ */
+static u64 timer_tsc_to_ns(const struct lapic *l, u64 tsc, u64 now)
 {
-	u64 cycles = tsc - (u64)l->tsc_offset;
-	unsigned __int128 ns;
+	unsigned __int128 cycles = (unsigned __int128)now * l->tsc_hz / NSEC_PER_SEC, ns;
+	u64 at = (u64)cycles + (u64)l->tsc_offset;
 
-	/* A deadline before the VM's time 0 is long past. */
-	if (l->tsc_offset > 0 && tsc < (u64)l->tsc_offset)
-		return 0;
-	/* With a negative offset the sum can pass 2^64: further away than any run. */
-	if (l->tsc_offset < 0 && cycles < tsc)
-		return CLOCK_NEVER;
-	ns = ((unsigned __int128)cycles * NSEC_PER_SEC + l->tsc_hz - 1) / l->tsc_hz;
+	if (tsc <= at)
+		cycles -= MIN((u64)cycles, at - tsc);
+	else
+		cycles += tsc - at;
+	ns = (cycles * NSEC_PER_SEC + l->tsc_hz - 1) / l->tsc_hz;
 	return ns < CLOCK_NEVER ? (u64)ns : CLOCK_NEVER;
 }
 
@@ -62,7 +64,7 @@ static u64 timer_tsc_to_ns(const struct lapic *l, u64 tsc)
 static void timer_settle(struct lapic *l, u64 now)
 {
 	if (l->tsc_deadline && (l->lvt_timer & APIC_LVT_MASKED) &&
-	    timer_tsc_to_ns(l, l->tsc_deadline) <= now)
+	    timer_tsc_to_ns(l, l->tsc_deadline, now) <= now)
 		l->tsc_deadline = 0;
 }
 
@@ -79,7 +81,7 @@ static void timer_arm(struct lapic *l, u64 now)
 	if ((l->lvt_timer & APIC_LVT_MASKED))
 		l->timer_due = CLOCK_NEVER;
 	else if (timer_mode(l) == APIC_LVT_DEADLINE)
-		l->timer_due = l->tsc_deadline ? timer_tsc_to_ns(l, l->tsc_deadline) : CLOCK_NEVER;
+		l->timer_due = l->tsc_deadline ? timer_tsc_to_ns(l, l->tsc_deadline, now) : CLOCK_NEVER;
 	else if (expired)
 		return;
 	else if (!l->timer_period)

@@ -92,7 +92,7 @@ u32 lapic_read(struct lapic *l, u32 off, u64 now);
 /* xAPIC register write; fills *effect. Reserved registers set ESR bit 7 and do nothing. */
 void lapic_write(struct lapic *l, u32 off, u32 value, u64 now, struct lapic_effect *effect);
 /*
- * Guest TSC = ns * tsc_hz + offset, as IA32_TSC or TSC_ADJUST writes change it.
+ * Guest TSC = ns * tsc_hz + offset modulo 2^64, as IA32_TSC or TSC_ADJUST writes change it.
  * lapic_timer_due() may change.
  */
 void lapic_set_tsc_offset(struct lapic *l, s64 offset, u64 now);

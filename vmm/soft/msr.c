@@ -44,12 +44,7 @@ static bool msr_apic(struct soft_cpu *c, u32 msr, bool write, u64 *value)
 {
 	bool ok;
 
-	/* The machine's TSC has no offset. A deadline of 0 disarms; one that is past may not become 0. */
-	if (write && msr == MSR_IA32_TSC_DEADLINE && *value)
-		*value = (s64)(*value - (u64)c->tsc_offset) > 0 ? *value - (u64)c->tsc_offset : 1;
 	ok = vcpu_msr(c->vcpu, msr, write, value);
-	if (ok && !write && msr == MSR_IA32_TSC_DEADLINE && *value)
-		*value += (u64)c->tsc_offset;
 	if (ok && write && msr == MSR_IA32_APIC_BASE)
 		c->apic_off = !(*value & APIC_BASE_ENABLE);
 	soft_spend(c, soft_units_of(c->svm, cost(&c->svm->cost, apic)));
@@ -63,16 +58,12 @@ static bool msr_apic(struct soft_cpu *c, u32 msr, bool write, u64 *value)
 
 static void msr_move_tsc(struct soft_cpu *c, u64 by)
 {
-	u64 deadline = 0;
-	bool armed = c->vcpu->lapic && vcpu_msr(c->vcpu, MSR_IA32_TSC_DEADLINE, false, &deadline) && deadline;
-
-	deadline += (u64)c->tsc_offset;
 	c->tsc_offset = (s64)((u64)c->tsc_offset + by);
 	c->tsc_adjust += by;
 	soft_kvmclock_update(c);
-	/* The deadline is a TSC value: it comes at another time now. */
-	if (armed)
-		msr_apic(c, MSR_IA32_TSC_DEADLINE, true, &deadline);
+	vcpu_tsc_moved(c->vcpu, c->tsc_offset);
+	if (vcpu_turn_needed(c->vcpu, c->until))
+		soft_break(c);
 }
 
 /* --- memory types: kept and given back; the engine has no caches --- */
