@@ -53,16 +53,17 @@ SRC_base := log nearest rng
 SRC_x86 := state
 SRC_core := clock clock-state cost counters cpuid cpuid-model cpuid-topology dist inject memory memory-file saver \
 	symbols topology trace vm
-SRC_soft := block clock decode dump engine far interrupt iret kvmclock mem mmu msr ops-alu ops-atomic ops- \
-	bit ops-control ops-flags ops-flow ops-fxsave ops-io ops-mmx ops-mov ops-mul ops-segment ops- \
-	shift ops-sse ops-sse-convert ops-sse-fp ops-sse-int ops-sse-move ops-stack ops-string ops- \
-	syscall ops-system ops-x87 ops-x87-env run second-level segment snapshot state tlb tlb-flush \
-	tlb-state walk
+SRC_soft := block clock decode dump engine far interrupt iret kvmclock mem mmu msr ops-alu \
+	ops-atomic ops-bit ops-control ops-flags ops-flow ops-fxsave ops-io ops-mmx ops-mov \
+	ops-mul ops-segment ops-shift ops-sse ops-sse-convert ops-sse-fp ops-sse-int \
+	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env run \
+	second-level segment snapshot state tlb tlb-flush tlb-state walk
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart
-SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units console dump json-text placement record record-vm refault \
-	report run-threads sample session session-snapshot snapshot snapshot-cache vcpu vm
+SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
+	console dump json-text placement record record-vm refault report run-threads sample \
+	session session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare cpio direct front initramfs job \
 	nested records result-json result-read show show-table stats summary
 
