@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -47,10 +48,15 @@ enum session_state {
 	SESSION_QUITTING,	/* `quit` sent */
 };
 
+/* Of this process, ns: since the session's start, and of all its threads on CPUs. */
+struct host_time {
+	u64 wall, cpu;
+};
+
 /* Two marks and the counters at each. */
 struct region {
 	struct sample from, to;
-	u64 host_from, host_to;	/* host ns, without the taking of the samples */
+	struct host_time host_from, host_to;	/* without the taking of the samples */
 	bool begun, ended;
 	u32 pairs;
 };
@@ -210,6 +216,16 @@ static u64 session_host_ns(const struct session *ss)
 	return (u64)g_get_monotonic_time() * 1000 - ss->host_start;
 }
 
+static struct host_time session_host_time(const struct session *ss)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (struct host_time){
+		.wall = session_host_ns(ss), .cpu = (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec,
+	};
+}
+
 /* What was done with snapshots is of this run only, like all in a provenance. */
 static JsonObject *session_snapshot_object(const struct session *ss)
 {
@@ -226,12 +242,13 @@ static JsonObject *session_snapshot_object(const struct session *ss)
 
 static void session_write_vm_record(struct session *ss)
 {
-	u64 boot_host_ns = session_host_ns(ss);
+	struct host_time boot = session_host_time(ss);
 	JsonObject *r = record_vm(ss->vm, ss->s, ss->setup, ss->params->cell), *provenance;
 
 	json_object_set_object_member(r, "boot", record_boot(ss->vm, session_now(ss)));
 	provenance = json_object_get_object_member(r, "provenance");
-	json_object_set_int_member(provenance, "boot_host_ns", (gint64)boot_host_ns);
+	json_object_set_int_member(provenance, "boot_host_ns", (gint64)boot.wall);
+	json_object_set_int_member(provenance, "boot_host_cpu_ns", (gint64)boot.cpu);
 	if (ss->virtual)
 		json_object_set_object_member(provenance, "snapshot", session_snapshot_object(ss));
 	json_object_set_object_member(r, "guest", json_object_ref(ss->guest));
@@ -243,8 +260,10 @@ static JsonObject *session_repeat_provenance(const struct session *ss, const str
 {
 	JsonObject *o = json_object_new();
 
-	if (region->ended)
-		json_object_set_int_member(o, "host_ns", (gint64)(region->host_to - region->host_from));
+	if (region->ended) {
+		json_object_set_int_member(o, "host_ns", (gint64)(region->host_to.wall - region->host_from.wall));
+		json_object_set_int_member(o, "host_cpu_ns", (gint64)(region->host_to.cpu - region->host_from.cpu));
+	}
 	json_object_set_int_member(o, "resident_beyond_ram", (gint64)record_resident_beyond_ram(ss->vm));
 	return o;
 }
@@ -296,13 +315,13 @@ static void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		__atomic_store_n((bool *)&vm->inject.on, true, __ATOMIC_RELAXED);
 		refault_start(&ss->refault, now, ss->s->seed + ss->repeat);
 		sample_take(vm, &ss->command.from, now, true);
-		ss->command.host_from = session_host_ns(ss);
+		ss->command.host_from = session_host_time(ss);
 		ss->command.begun = true;
 		break;
 	case MARK_COMMAND_END:
 		trace_command(vm, false);
 		if (ss->command.begun) {
-			ss->command.host_to = session_host_ns(ss);
+			ss->command.host_to = session_host_time(ss);
 			sample_take(vm, &ss->command.to, now, false);
 			ss->command.ended = true;
 		}
@@ -310,13 +329,13 @@ static void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		break;
 	case MARK_BEGIN:
 		sample_take(vm, &ss->load.from, now, true);
-		ss->load.host_from = session_host_ns(ss);
+		ss->load.host_from = session_host_time(ss);
 		ss->load.begun = true;
 		ss->load.ended = false;
 		break;
 	case MARK_END:
 		if (ss->load.begun) {
-			ss->load.host_to = session_host_ns(ss);
+			ss->load.host_to = session_host_time(ss);
 			sample_take(vm, &ss->load.to, now, false);
 			ss->load.ended = true;
 			ss->load.begun = false;
