@@ -56,6 +56,8 @@ static enum status cmd_probe(const struct options *opt)
 	printf("apic_kernel: %s: split irqchip, for apic = kernel\n", caps.apic_kernel ? "yes" : "no");
 	printf("ept_serve: %s: userfaultfd minor faults on shared memory, for inject.ept.*\n",
 	       caps.ept_serve ? "yes" : "no");
+	printf("ept_protect: %s: userfaultfd write protection of shared memory, for inject.ept.write_protect\n",
+	       caps.ept_protect ? "yes" : "no");
 	printf("binary_stats: %s: KVM_GET_STATS_FD, for counters kvm_*\n", caps.binary_stats ? "yes" : "no");
 	return STATUS_DONE;
 }

@@ -243,7 +243,6 @@ static void add_hist(JsonObject *all, const char *name, const char *class, const
 
 static void add_hists(JsonObject *all, const struct sample *from, const struct sample *to)
 {
-	static const char *const ept_class[] = { "first_touch", "refault" };
 	u32 c, p;
 
 	for (c = 0; c < NR_DISTANCE_CLASSES; c++)
@@ -252,7 +251,7 @@ static void add_hists(JsonObject *all, const struct sample *from, const struct s
 		char *name = g_strdup_printf("injected_%s_ns", inject_point_name(p));
 
 		for (c = 0; c < NR_DISTANCE_CLASSES; c++)
-			add_hist(all, name, p == INJECT_ept && c < G_N_ELEMENTS(ept_class) ? ept_class[c] :
+			add_hist(all, name, p == INJECT_ept && c < NR_EPT_CAUSES ? ept_cause_name((enum ept_cause)c) :
 				 distance_class_name(c), &from->inject[p][c], &to->inject[p][c]);
 		g_free(name);
 	}

@@ -69,7 +69,8 @@ static void check_pin(const struct scenario *s, struct scenario_problems *proble
 /* Would it pass if it were not "none"? For those keys that take a distribution. */
 static bool is_dist_key(const char *key)
 {
-	return strcmp(key, "ept.refault") && strcmp(key, "ept.count") && strcmp(key, "ipi.vectors");
+	return strcmp(key, "ept.refault") && strcmp(key, "ept.write_protect") && strcmp(key, "ept.count") &&
+	       strcmp(key, "ipi.vectors");
 }
 
 static void check_inject_nodes(const struct scenario *s, const struct inject *inj,

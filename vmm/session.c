@@ -797,7 +797,7 @@ static void session_destroy(struct session *ss)
 	clock_schedule(service, &ss->host_timeout, CLOCK_NEVER);
 	clock_schedule(service, &ss->panic_end, CLOCK_NEVER);
 	clock_schedule(service, &ss->quit_end, CLOCK_NEVER);
-	clock_schedule(service, &ss->refault.tick, CLOCK_NEVER);
+	refault_stop(&ss->refault);
 	region_reset(&ss->load);
 	region_reset(&ss->command);
 	console_destroy(&ss->console);

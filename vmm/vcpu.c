@@ -280,25 +280,29 @@ bool vcpu_msr(struct vcpu *vcpu, u32 msr, bool write, u64 *value)
 	return ok;
 }
 
-u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, bool refault)
+u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, enum ept_cause cause)
 {
+	static const enum counter counter[NR_EPT_CAUSES] = {
+		[EPT_FIRST_TOUCH] = COUNTER_ept_first_touch, [EPT_REFAULT] = COUNTER_ept_refault,
+		[EPT_WRITE_PROTECT] = COUNTER_ept_write_protect,
+	};
 	struct vm *vm = vcpu->vm;
 	const struct memslot *slot = memory_slot(&vm->mem, gpa);
 	struct inject_event ev = {
 		.src_node = vm->topo.cpu[vcpu->id].node,
 		.dst_node = slot ? slot->node : 0,
-		.refault = refault,
+		.ept = cause,
 	};
 	u64 delay = 0;
 
 	counter_add(&vcpu->counters, COUNTER_ept_violations, 1);
-	counter_add(&vcpu->counters, refault ? COUNTER_ept_refault : COUNTER_ept_first_touch, 1);
+	counter_add(&vcpu->counters, counter[cause], 1);
 	if (inject_enabled(&vm->inject, INJECT_ept)) {
 		delay = inject_delay(&vm->inject, INJECT_ept, vcpu->id, &ev);
 		counter_add(&vcpu->counters, COUNTER_ept_injected_ns, delay);
 	}
 	if (trace_wanted(vm, TRACE_ept))
-		trace_here(vcpu, TRACE_ept, refault ? "refault" : "first_touch", gpa, delay, TRACE_NONE);
+		trace_here(vcpu, TRACE_ept, ept_cause_name(cause), gpa, delay, TRACE_NONE);
 	return delay;
 }
 

@@ -151,10 +151,21 @@ static enum status vm_injection(struct vm *vm, const struct scenario *s)
 static enum status vm_check_injection(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
 {
 	u64 min = inject_min(&vm->inject, INJECT_ipi);
+	u32 i;
 
 	if (vm->inject.ept_serve && !setup->caps.ept_serve) {
 		fb_err("%s: inject.ept.*: this host cannot serve second-level faults in the VMM: it takes userfaultfd "
 		       "minor faults (Linux 5.14) and CAP_SYS_PTRACE or /dev/userfaultfd; see faultbed doctor", s->path);
+		return STATUS_HOST;
+	}
+	for (i = 0; !setup->caps.ept_protect && i < s->inject_key->len; i++) {
+		const char *key = s->inject_key->pdata[i];
+
+		if (!g_str_has_prefix(key, "ept.write_protect"))
+			continue;
+		fb_err("%s: inject.%s: this host cannot protect guest pages from writes: it takes a kernel whose userfaultfd "
+		       "can write-protect shared memory (Linux 5.19, CONFIG_PTE_MARKER_UFFD_WP); engine = soft can",
+		       scenario_origin(s, "inject", key), key);
 		return STATUS_HOST;
 	}
 	if (vm->apic == APIC_KERNEL || setup->caps.virtual_time)

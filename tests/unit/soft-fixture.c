@@ -70,13 +70,13 @@ bool vcpu_msr(struct vcpu *vcpu, u32 msr, bool write, u64 *value)
 	return true;
 }
 
-u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, bool refault)
+u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, enum ept_cause cause)
 {
 	struct soft_fixture *f = fixture_of(vcpu);
 
 	f->nr_ept++;
 	f->ept_gpa = gpa;
-	f->ept_refault = refault;
+	f->ept_cause = cause;
 	return f->ept_delay;
 }
 

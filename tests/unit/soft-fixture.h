@@ -59,7 +59,7 @@ struct soft_fixture {
 	/* Second level. */
 	u32 nr_ept;
 	gpa_t ept_gpa;
-	bool ept_refault;
+	enum ept_cause ept_cause;
 	u64 ept_delay;			/* ns, given to every violation */
 
 	u32 nr_exits[NR_COUNTERS];	/* vcpu_count_exit(), by counter */

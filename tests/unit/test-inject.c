@@ -29,9 +29,9 @@ static u64 ipi(struct inject *inj, enum distance_class class, u32 from, u32 to, 
 	return inject_delay(inj, INJECT_ipi, 0, &ev);
 }
 
-static u64 ept(struct inject *inj, u32 node, bool refault)
+static u64 ept(struct inject *inj, u32 node, enum ept_cause cause)
 {
-	const struct inject_event ev = { .dst_node = node, .refault = refault };
+	const struct inject_event ev = { .dst_node = node, .ept = cause };
 
 	return inject_delay(inj, INJECT_ept, 0, &ev);
 }
@@ -47,6 +47,7 @@ static void test_specific(void)
 	add(&inj, "ipi.all", "fixed:1us");
 	add(&inj, "ipi.remote", "fixed:2us");
 	add(&inj, "ept.refault_delay", "fixed:20us");
+	add(&inj, "ept.write_protect_delay", "fixed:40us");
 	add(&inj, "ept.all", "fixed:10us");
 	add(&inj, "ept.node.3", "fixed:30us");
 	inject_start(&inj, 2, 1);
@@ -58,9 +59,10 @@ static void test_specific(void)
 	g_assert_cmpuint(ipi(&inj, DISTANCE_SELF, 0, 0, 0xfd), ==, 1000);
 	g_assert_cmpuint(ipi(&inj, DISTANCE_REMOTE, 1, 0, 0xfd), ==, 2000);
 	g_assert_cmpuint(ipi(&inj, DISTANCE_REMOTE, 0, 1, 0xfd), ==, 3000);
-	g_assert_cmpuint(ept(&inj, 0, false), ==, 10000);
-	g_assert_cmpuint(ept(&inj, 0, true), ==, 20000);
-	g_assert_cmpuint(ept(&inj, 3, true), ==, 30000);
+	g_assert_cmpuint(ept(&inj, 0, EPT_FIRST_TOUCH), ==, 10000);
+	g_assert_cmpuint(ept(&inj, 0, EPT_REFAULT), ==, 20000);
+	g_assert_cmpuint(ept(&inj, 0, EPT_WRITE_PROTECT), ==, 40000);
+	g_assert_cmpuint(ept(&inj, 3, EPT_WRITE_PROTECT), ==, 30000);
 	inject_destroy(&inj);
 }
 
@@ -163,6 +165,18 @@ static void test_refault(void)
 	refuse(&inj, "ept.refault", "2000", "rate");
 	refuse(&inj, "ept.refault", "-1/s", "rate");
 	refuse(&inj, "ept.refault", "99999999999/s", "rate");
+	inject_destroy(&inj);
+
+	inject_init(&inj);
+	add(&inj, "ept.write_protect", "10000000/s");
+	g_assert_cmpuint(inj.ept_protect_per_s, ==, 10000000);
+	g_assert_cmpuint(inj.ept_refault_per_s, ==, 0);
+	g_assert_true(inj.ept_serve);
+	g_assert_false(inj.active[INJECT_ept]);
+	refuse(&inj, "ept.write_protect", "10000001/s", "rate");
+	refuse(&inj, "ept.write_protect", "fixed:5us", "2000/s");
+	refuse(&inj, "ept.write_protect_delay", "2000/s", "fixed");
+	refuse(&inj, "ept.write_protct", "2000/s", "ept.write_protect?");
 	inject_destroy(&inj);
 
 	inject_init(&inj);

@@ -3,6 +3,7 @@
  * What the TLB keeps and what each operation removes (SDM 3A 4.10): stale translations
  * must be seen until something flushes them, and not after.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -491,31 +492,31 @@ static void test_second_level(void)
 	after = soft_units(cpu);
 	g_assert_cmpuint(f->nr_ept, ==, 5);		/* four tables and the page */
 	g_assert_cmphex(f->ept_gpa, ==, OLD_4K);
-	g_assert_false(f->ept_refault);
+	g_assert_cmpint(f->ept_cause, ==, EPT_FIRST_TOUCH);
 	g_assert_cmpuint(soft_ns(cpu->svm, after - before), >=, 5 * (5000 + cost(&cpu->svm->cost, ept_violation)));
 	get(cpu, 0x5008, ACCESS_WRITE);
 	g_assert_cmpuint(f->nr_ept, ==, 5);
 	/* The mapping goes, and with it TLB entry and shortcut. A page that was never touched does not count. */
 	g_assert_nonnull(soft_fast_write(cpu, 0x5000, 8));
-	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, OLD_4K, 2 * PAGE_SIZE), ==, 1);
-	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, OLD_4K, PAGE_SIZE), ==, 0);
+	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, OLD_4K, 2 * PAGE_SIZE, GPA_NONE), ==, 1);
+	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, OLD_4K, PAGE_SIZE, GPA_NONE), ==, 0);
 	g_assert_null(soft_fast_read(cpu, 0x5000, 8));
 	walked = (u32)cpu->stat[STAT_page_walks];
 	get(cpu, 0x5000, ACCESS_READ);
 	g_assert_cmpuint(cpu->stat[STAT_page_walks], ==, walked + 1);
 	g_assert_cmpuint(cpu->stat[STAT_flush_second_level], ==, 1);
 	g_assert_cmpuint(f->nr_ept, ==, 6);
-	g_assert_true(f->ept_refault);
+	g_assert_cmpint(f->ept_cause, ==, EPT_REFAULT);
 	/* Each 4 KiB of a large page on its own; and a table's own page. */
 	get(cpu, 0x600000, ACCESS_READ);
 	get(cpu, 0x601000, ACCESS_READ);
 	get(cpu, 0x600008, ACCESS_READ);
 	g_assert_cmpuint(f->nr_ept, ==, 8);
-	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, 0x401000, PAGE_SIZE), ==, 1);
+	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, 0x401000, PAGE_SIZE, GPA_NONE), ==, 1);
 	g_assert_null(soft_fast_read(cpu, 0x601000, 8));
 	get(cpu, 0x601000, ACCESS_READ);
 	g_assert_cmpuint(f->nr_ept, ==, 9);
-	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, T_PT, PAGE_SIZE), ==, 1);
+	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, T_PT, PAGE_SIZE, GPA_NONE), ==, 1);
 	soft_flush_all(cpu, FLUSH_RESET);
 	get(cpu, 0x5000, ACCESS_READ);
 	g_assert_cmpuint(f->nr_ept, ==, 10);
@@ -523,7 +524,168 @@ static void test_second_level(void)
 	teardown();
 }
 
+/* --- the second level: write protection --- */
+
+static int protect(gpa_t gpa)
+{
+	return f->vm.engine->gpa_lowered(&f->vm, gpa, PAGE_SIZE, GPA_READ);
+}
+
+/* How many violations an access takes, all of them of this cause and on this page. */
+static u32 violations(struct soft_cpu *c, u64 va, enum soft_access access, enum ept_cause cause, gpa_t page)
+{
+	u32 before = f->nr_ept;
+
+	g_assert_cmphex(get(c, va, access), !=, UINT64_MAX);
+	if (f->nr_ept > before) {
+		g_assert_cmpint(f->ept_cause, ==, cause);
+		g_assert_cmphex(ALIGN_DOWN(f->ept_gpa, PAGE_SIZE), ==, page);
+	}
+	return f->nr_ept - before;
+}
+
+static void test_write_protect(void)
+{
+	u64 before, walks, lost;
+	u32 i;
+
+	setup(2);
+	*entry(T_PT, 5) = OLD_4K | RIGHTS;
+	/* Nothing to take from a page without a mapping. */
+	g_assert_cmpint(protect(OLD_4K), ==, 0);
+	for (i = 0; i < 2; i++)
+		get(soft_cpu(&f->cpu[i]), 0x5000, ACCESS_WRITE);
+	g_assert_cmpint(protect(OLD_4K), ==, 1);
+	g_assert_cmpint(protect(OLD_4K), ==, 0);
+	for (i = 0; i < 2; i++) {
+		struct soft_cpu *c = soft_cpu(&f->cpu[i]);
+
+		/* What was cached with the right to write is gone; reads and fetches go on, and give no right to write. */
+		g_assert_null(soft_fast_read(c, 0x5000, 8));
+		g_assert_cmpuint(c->stat[STAT_flush_second_level], ==, 1);
+		g_assert_cmpuint(violations(c, 0x5000, ACCESS_READ, 0, 0), ==, 0);
+		g_assert_cmpuint(violations(c, 0x5000, ACCESS_FETCH, 0, 0), ==, 0);
+		g_assert_nonnull(soft_fast_read(c, 0x5000, 8));
+		g_assert_null(soft_fast_write(c, 0x5000, 8));
+	}
+	/* One write is a violation, by a walk of its own; the next ones are not. */
+	f->ept_delay = 5000;
+	before = soft_units(cpu);
+	walks = cpu->stat[STAT_page_walks];
+	g_assert_cmpuint(violations(cpu, 0x5008, ACCESS_WRITE, EPT_WRITE_PROTECT, OLD_4K), ==, 1);
+	g_assert_cmpuint(soft_ns(cpu->svm, soft_units(cpu) - before), >=, 5000 + cost(&cpu->svm->cost, ept_violation));
+	g_assert_cmpuint(cpu->stat[STAT_page_walks], ==, walks + 1);
+	g_assert_nonnull(soft_fast_write(cpu, 0x5000, 8));
+	g_assert_cmpuint(violations(cpu, 0x5000, ACCESS_WRITE, 0, 0), ==, 0);
+	/* The other vCPU's entry is without the right still: a walk finds that there is one, and no violation. */
+	walks = soft_cpu(&f->cpu[1])->stat[STAT_page_walks];
+	g_assert_null(soft_fast_write(soft_cpu(&f->cpu[1]), 0x5000, 8));
+	g_assert_cmpuint(violations(soft_cpu(&f->cpu[1]), 0x5000, ACCESS_WRITE, 0, 0), ==, 0);
+	g_assert_cmpuint(soft_cpu(&f->cpu[1])->stat[STAT_page_walks], ==, walks + 1);
+	g_assert_nonnull(soft_fast_write(soft_cpu(&f->cpu[1]), 0x5000, 8));
+	/* A mapping that goes takes the protection along: a refault, once. */
+	g_assert_cmpint(protect(OLD_4K), ==, 1);
+	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, OLD_4K, PAGE_SIZE, GPA_NONE), ==, 1);
+	g_assert_cmpint(protect(OLD_4K), ==, 0);
+	g_assert_cmpuint(violations(cpu, 0x5000, ACCESS_READ, EPT_REFAULT, OLD_4K), ==, 1);
+	g_assert_cmpuint(violations(cpu, 0x5000, ACCESS_WRITE, 0, 0), ==, 0);
+	/* Each 4 KiB of a large page on its own, though they share an entry. */
+	*entry(T_PD, 3) = 0x400000 | X86_PTE_PS | RIGHTS;
+	get(cpu, 0x600000, ACCESS_WRITE);
+	get(cpu, 0x601000, ACCESS_WRITE);
+	lost = cpu->stat[STAT_flushed_entries];
+	g_assert_cmpint(protect(0x401000), ==, 1);
+	g_assert_cmpuint(cpu->stat[STAT_flushed_entries], ==, lost + 1);
+	g_assert_cmpuint(violations(cpu, 0x601000, ACCESS_READ, 0, 0), ==, 0);
+	g_assert_null(soft_fast_write(cpu, 0x601000, 8));
+	g_assert_cmpuint(violations(cpu, 0x600000, ACCESS_WRITE, 0, 0), ==, 0);
+	g_assert_cmpuint(violations(cpu, 0x601000, ACCESS_WRITE, EPT_WRITE_PROTECT, 0x401000), ==, 1);
+	g_assert_nonnull(soft_fast_write(cpu, 0x601000, 8));
+	/* Without paging there is no entry to lose, but shortcuts are. */
+	cpu->cr0 &= ~(u64)X86_CR0_PG;
+	soft_flush_all(cpu, FLUSH_CR0);
+	get(cpu, OLD_4K, ACCESS_WRITE);
+	g_assert_cmpint(protect(OLD_4K), ==, 1);
+	g_assert_null(soft_fast_write(cpu, OLD_4K, 8));
+	g_assert_cmpuint(violations(cpu, OLD_4K, ACCESS_READ, 0, 0), ==, 0);
+	g_assert_null(soft_fast_write(cpu, OLD_4K, 8));
+	g_assert_cmpuint(violations(cpu, OLD_4K, ACCESS_WRITE, EPT_WRITE_PROTECT, OLD_4K), ==, 1);
+	g_assert_nonnull(soft_fast_write(cpu, OLD_4K, 8));
+	teardown();
+}
+
+/* A walk writes where it sets A or D, and only there. */
+static void test_write_protect_tables(void)
+{
+	u64 *pte;
+
+	setup(1);
+	pte = entry(T_PT, 5);
+	*pte = OLD_4K | RIGHTS;
+	get(cpu, 0x5000, ACCESS_WRITE);
+	g_assert_cmpint(protect(T_PT), ==, 1);
+	soft_flush_all(cpu, FLUSH_RESET);
+	g_assert_cmpuint(violations(cpu, 0x5000, ACCESS_WRITE, 0, 0), ==, 0);
+	/* D, by a write that finds it clear. */
+	*pte &= ~(u64)X86_PTE_D;
+	soft_flush_all(cpu, FLUSH_RESET);
+	g_assert_cmpuint(violations(cpu, 0x5000, ACCESS_READ, 0, 0), ==, 0);
+	g_assert_cmpuint(violations(cpu, 0x5000, ACCESS_WRITE, EPT_WRITE_PROTECT, T_PT), ==, 1);
+	g_assert_true(*pte & X86_PTE_D);
+	/* A of a leaf, by a read. */
+	g_assert_cmpint(protect(T_PT), ==, 1);
+	*pte &= ~(u64)X86_PTE_A;
+	soft_flush_all(cpu, FLUSH_RESET);
+	g_assert_cmpuint(violations(cpu, 0x5000, ACCESS_READ, EPT_WRITE_PROTECT, T_PT), ==, 1);
+	g_assert_true(*pte & X86_PTE_A);
+	/* A above the leaf. */
+	g_assert_cmpint(protect(T_PDPT), ==, 1);
+	*entry(T_PDPT, 0) &= ~(u64)X86_PTE_A;
+	soft_flush_all(cpu, FLUSH_RESET);
+	g_assert_cmpuint(violations(cpu, 0x5000, ACCESS_FETCH, EPT_WRITE_PROTECT, T_PDPT), ==, 1);
+	g_assert_true(*entry(T_PDPT, 0) & X86_PTE_A);
+	/* An access that the guest's tables refuse leaves no flag and takes no violation. */
+	g_assert_cmpint(protect(T_PT), ==, 1);
+	*pte &= ~(u64)(X86_PTE_RW | X86_PTE_D | X86_PTE_A);
+	soft_flush_all(cpu, FLUSH_RESET);
+	f->nr_ept = 0;
+	g_assert_cmphex(get(cpu, 0x5000, ACCESS_WRITE), ==, UINT64_MAX);
+	g_assert_cmpuint(f->nr_ept, ==, 0);
+	teardown();
+}
+
 /* --- snapshots --- */
+
+/* Pages' states: never touched, mapped, dropped, protected. */
+static void test_snapshot_pages(void)
+{
+	GByteArray *bytes = g_byte_array_new();
+	struct soft_fixture *from;
+	u32 i;
+
+	setup(1);
+	for (i = 1; i < 5; i++)
+		*entry(T_PT, i) = (OLD_4K + i * PAGE_SIZE) | RIGHTS;
+	for (i = 2; i < 5; i++)
+		get(cpu, i * PAGE_SIZE, ACCESS_WRITE);
+	g_assert_cmpint(f->vm.engine->gpa_lowered(&f->vm, OLD_4K + 3 * PAGE_SIZE, PAGE_SIZE, GPA_NONE), ==, 1);
+	g_assert_cmpint(protect(OLD_4K + 4 * PAGE_SIZE), ==, 1);
+	g_assert_cmpint(f->vm.engine->vm_save(&f->vm, bytes), ==, 0);
+	from = f;
+	setup(1);
+	for (i = 1; i < 5; i++)
+		*entry(T_PT, i) = (OLD_4K + i * PAGE_SIZE) | RIGHTS;
+	g_assert_cmpint(f->vm.engine->vm_restore(&f->vm, bytes->data, bytes->len - 1), ==, -EINVAL);
+	g_assert_cmpint(f->vm.engine->vm_restore(&f->vm, bytes->data, bytes->len), ==, 0);
+	g_assert_cmpuint(violations(cpu, 0x1000, ACCESS_WRITE, EPT_FIRST_TOUCH, OLD_4K + 0x1000), ==, 1);
+	g_assert_cmpuint(violations(cpu, 0x2000, ACCESS_WRITE, 0, 0), ==, 0);
+	g_assert_cmpuint(violations(cpu, 0x3000, ACCESS_WRITE, EPT_REFAULT, OLD_4K + 0x3000), ==, 1);
+	g_assert_cmpuint(violations(cpu, 0x4000, ACCESS_READ, 0, 0), ==, 0);
+	g_assert_cmpuint(violations(cpu, 0x4000, ACCESS_WRITE, EPT_WRITE_PROTECT, OLD_4K + 0x4000), ==, 1);
+	g_byte_array_unref(bytes);
+	teardown();
+	soft_fixture_free(from);
+}
 
 static void test_snapshot(void)
 {
@@ -567,6 +729,9 @@ int main(int argc, char **argv)
 	g_test_add_func("/tlb/shortcuts-unseen", test_shortcuts_unseen);
 	g_test_add_func("/tlb/code-page", test_code_page);
 	g_test_add_func("/tlb/second-level", test_second_level);
+	g_test_add_func("/tlb/write-protect", test_write_protect);
+	g_test_add_func("/tlb/write-protect-tables", test_write_protect_tables);
 	g_test_add_func("/tlb/snapshot", test_snapshot);
+	g_test_add_func("/tlb/snapshot-pages", test_snapshot_pages);
 	return g_test_run();
 }

@@ -22,11 +22,18 @@ enum run_exit {
 	RUN_ERROR,		/* reported; the VM cannot go on */
 };
 
+/* What is left of a page's second-level mapping. */
+enum gpa_rights {
+	GPA_NONE,		/* no mapping: the next access is a fault */
+	GPA_READ,		/* reads and fetches: the next write is a fault */
+};
+
 /* What an engine says about itself before a VM exists. */
 struct engine_caps {
 	bool apic_kernel;	/* APIC_KERNEL possible */
 	bool apic_x2apic;	/* APIC_X2APIC with our local APIC possible */
 	bool ept_serve;		/* second-level faults can be served in the VMM */
+	bool ept_protect;	/* and pages be protected from writes there: gpa_lowered to GPA_READ */
 	bool binary_stats;
 	bool tsc_deadline;	/* timer mode offered with a userspace local APIC */
 	enum cpu_vendor vendor;
@@ -58,10 +65,11 @@ struct engine_ops {
 	/* Make a slot visible to the guest. -errno, reported. */
 	int (*memslot_add)(struct vm *vm, const struct memslot *slot);
 	/*
-	 * [gpa, gpa + len) lost rights (refault): drop its second-level mapping, keep the
-	 * contents. The number of pages that had been touched and lost it, or -errno. Any thread.
+	 * [gpa, gpa + len) lost rights (refault, write protection): leave its second-level mapping
+	 * with those of `left`, keep the contents. The number of pages that had a mapping with more,
+	 * or -errno. Any thread.
 	 */
-	int (*gpa_lowered)(struct vm *vm, gpa_t gpa, u64 len);
+	int (*gpa_lowered)(struct vm *vm, gpa_t gpa, u64 len, enum gpa_rights left);
 	/* All slots and devices are in place; the vCPUs will run next (starts service threads). -errno, reported. */
 	int (*vm_start)(struct vm *vm);
 	/* The CPUID the engine can give, for cpuid_build(); NULL in `host` of the params if everything. */
@@ -138,7 +146,7 @@ bool vcpu_msr(struct vcpu *vcpu, u32 msr, bool write, u64 *value);
  * take from now on (0 = at once). Counts. May be called from a service thread,
  * so it touches (a) fields only.
  */
-u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, bool refault);
+u64 vcpu_ept_violation(struct vcpu *vcpu, gpa_t gpa, enum ept_cause cause);
 /*
  * One return from guest mode: counts vm_exits and `which` (COUNTER_vm_exits itself for those that an
  * upcall above counts by access), and gives the delay of inject point `exit`.

@@ -6,12 +6,14 @@
 #include "base/nearest.h"
 #include "core/inject.h"
 
-#define MAX_REFAULT_PER_S	10000000u
+#define MAX_PAGES_PER_S	10000000u
+
+_Static_assert((u32)NR_EPT_CAUSES <= (u32)NR_DISTANCE_CLASSES, "histograms are kept by class");
 
 /* What a rule matches; a larger value is more specific and wins. */
 enum scope {
 	SCOPE_ALL,
-	SCOPE_CLASS,		/* ipi: distance class `a`; ept: 1 = refault, 0 = first touch */
+	SCOPE_CLASS,		/* ipi: distance class `a`; ept: cause `a` */
 	SCOPE_NODE,		/* ipi: from node `a` to node `b`; ept: page on node `a` */
 };
 
@@ -22,7 +24,7 @@ struct inject_rule {
 	struct dist dist;
 };
 
-/* Keys with one meaning each; the node keys carry numbers and the last three no distribution. */
+/* Keys with one meaning each; the node keys carry numbers and the last four no distribution. */
 static const struct fixed_key {
 	const char *name;
 	enum inject_point point;
@@ -35,14 +37,15 @@ static const struct fixed_key {
 	{ "ipi.socket", INJECT_ipi, SCOPE_CLASS, DISTANCE_SOCKET },
 	{ "ipi.remote", INJECT_ipi, SCOPE_CLASS, DISTANCE_REMOTE },
 	{ "ept.all", INJECT_ept, SCOPE_ALL, 0 },
-	{ "ept.first_touch", INJECT_ept, SCOPE_CLASS, 0 },
-	{ "ept.refault_delay", INJECT_ept, SCOPE_CLASS, 1 },
+	{ "ept.first_touch", INJECT_ept, SCOPE_CLASS, EPT_FIRST_TOUCH },
+	{ "ept.refault_delay", INJECT_ept, SCOPE_CLASS, EPT_REFAULT },
+	{ "ept.write_protect_delay", INJECT_ept, SCOPE_CLASS, EPT_WRITE_PROTECT },
 	{ "timer.all", INJECT_timer, SCOPE_ALL, 0 },
 	{ "exit.all", INJECT_exit, SCOPE_ALL, 0 },
 };
 
 static const char *const other_keys[] = {
-	"ipi.node.A-B", "ept.node.N", "ipi.vectors", "ept.refault", "ept.count",
+	"ipi.node.A-B", "ept.node.N", "ipi.vectors", "ept.refault", "ept.write_protect", "ept.count",
 };
 
 static int fail(char **err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -172,15 +175,15 @@ static int set_vectors(struct inject *inj, const char *value, char **err)
 	return 0;
 }
 
-static int set_refault(struct inject *inj, const char *value, char **err)
+static int set_rate(struct inject *inj, u64 *pages_per_s, const char *value, char **err)
 {
 	const char *p = value;
 	u32 rate;
 
-	if (!take_number(&p, MAX_REFAULT_PER_S + 1, &rate) || !rate || strcmp(p, "/s"))
+	if (!take_number(&p, MAX_PAGES_PER_S + 1, &rate) || !rate || strcmp(p, "/s"))
 		return fail(err, "\"%s\" is not a rate: pages a second from 1/s to %u/s, like 2000/s", value,
-			    MAX_REFAULT_PER_S);
-	inj->ept_refault_per_s = rate;
+			    MAX_PAGES_PER_S);
+	*pages_per_s = rate;
 	inj->ept_serve = true;
 	return 0;
 }
@@ -208,7 +211,9 @@ int inject_add(struct inject *inj, const char *key, const char *value, const cha
 	if (!strcmp(key, "ipi.vectors"))
 		return set_vectors(inj, value, err);
 	if (!strcmp(key, "ept.refault"))
-		return set_refault(inj, value, err);
+		return set_rate(inj, &inj->ept_refault_per_s, value, err);
+	if (!strcmp(key, "ept.write_protect"))
+		return set_rate(inj, &inj->ept_protect_per_s, value, err);
 	if (!strcmp(key, "ept.count"))
 		return set_count(inj, value, err);
 	return unknown_key(key, err);
@@ -270,7 +275,7 @@ static bool rule_matches(const struct inject_rule *r, const struct inject_event 
 	case SCOPE_ALL:
 		return true;
 	case SCOPE_CLASS:
-		return r->a == (r->point == INJECT_ept ? (u32)ev->refault : (u32)ev->class);
+		return r->a == (r->point == INJECT_ept ? (u32)ev->ept : (u32)ev->class);
 	case SCOPE_NODE:
 		if (r->point == INJECT_ept)
 			return r->a == ev->dst_node;
@@ -310,7 +315,7 @@ u64 inject_delay(struct inject *inj, enum inject_point point, u32 vcpu,
 	g_mutex_lock(&s->lock);
 	ns = dist_draw(&rule->dist, &s->rng, &s->trace_pos);
 	g_mutex_unlock(&s->lock);
-	hist_add(&inj->hist[point][point == INJECT_ept ? (u32)ev->refault : (u32)ev->class], ns);
+	hist_add(&inj->hist[point][point == INJECT_ept ? (u32)ev->ept : (u32)ev->class], ns);
 	return ns;
 }
 
@@ -324,6 +329,15 @@ u64 inject_min(const struct inject *inj, enum inject_point point)
 		min = m < min ? m : min;
 	}
 	return min;
+}
+
+const char *ept_cause_name(enum ept_cause cause)
+{
+	static const char *const name[NR_EPT_CAUSES] = {
+		[EPT_FIRST_TOUCH] = "first_touch", [EPT_REFAULT] = "refault", [EPT_WRITE_PROTECT] = "write_protect",
+	};
+
+	return (u32)cause < NR_EPT_CAUSES ? name[cause] : "?";
 }
 
 const char *inject_point_name(enum inject_point point)

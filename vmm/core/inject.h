@@ -8,8 +8,9 @@
  * Keys (section [inject]), value a distribution unless said otherwise:
  *   ipi.all | ipi.self | ipi.smt | ipi.socket | ipi.remote | ipi.node.A-B
  *   ipi.vectors = 0xLO..0xHI      only IPIs with such a vector (default all of 0x10..0xff)
- *   ept.all | ept.first_touch | ept.refault_delay | ept.node.N (node of the page)
+ *   ept.all | ept.first_touch | ept.refault_delay | ept.write_protect_delay | ept.node.N (node of the page)
  *   ept.refault = RATE            pages a second whose mapping is dropped, "2000/s"
+ *   ept.write_protect = RATE      pages a second whose mapping loses the right to be written
  *   ept.count = yes|no            serve second-level faults here to count them, with no delay
  *   timer.all, exit.all
  * The most specific rule that matches wins: node pair, then class, then all. The
@@ -68,12 +69,23 @@ u64 dist_min(const struct dist *dist);
 /* Mean in ns, for reports; INFINITY for a Pareto with alpha <= 1. */
 double dist_mean(const struct dist *dist);
 
+/* Why a second-level fault happens. Classes of the point `ept`, in this order. */
+enum ept_cause {
+	EPT_FIRST_TOUCH,	/* the page had no mapping yet */
+	EPT_REFAULT,		/* its mapping was dropped */
+	EPT_WRITE_PROTECT,	/* a write, and its mapping allows reads only */
+	NR_EPT_CAUSES
+};
+
+/* "first_touch", "refault", "write_protect". */
+const char *ept_cause_name(enum ept_cause cause);
+
 /* What an event is, for the match; members that do not apply are 0. */
 struct inject_event {
 	enum distance_class class;	/* ipi */
 	u32 src_node, dst_node;		/* ipi: of the vCPUs; ept: vCPU's node and page's node */
 	u8 vector;			/* ipi */
-	bool refault;			/* ept */
+	enum ept_cause ept;		/* ept */
 };
 
 struct inject_stream {
@@ -91,10 +103,11 @@ struct inject {
 	_Atomic bool on;			/* (a) delays are given while set: command's start to end */
 	bool ept_serve;				/* (c) second-level faults must be served in the VMM */
 	u64 ept_refault_per_s;			/* (c) 0 = none */
+	u64 ept_protect_per_s;			/* (c) 0 = none */
 	u8 ipi_vector_min, ipi_vector_max;	/* (c) */
 	u32 nr_vcpus;				/* (c) */
 	struct inject_stream (*stream)[NR_INJECT_POINTS];	/* per vCPU */
-	/* (a) by class; ept: [0] first touch, [1] refault */
+	/* (a) by class; ept: by cause */
 	struct hist hist[NR_INJECT_POINTS][NR_DISTANCE_CLASSES];
 };
 

@@ -160,7 +160,8 @@ static int kvm_probe(struct engine_caps *caps, char *why, size_t why_len)
 	caps->apic_kernel = ioctl(dev, KVM_CHECK_EXTENSION, KVM_CAP_SPLIT_IRQCHIP) > 0;
 	caps->binary_stats = ioctl(dev, KVM_CHECK_EXTENSION, KVM_CAP_BINARY_STATS_FD) > 0;
 	caps->max_vcpus = (u32)MAX(ioctl(dev, KVM_CHECK_EXTENSION, KVM_CAP_MAX_VCPUS), 1);
-	caps->ept_serve = userfault_probe(uf_why, sizeof(uf_why)) == 0;
+	caps->ept_serve = userfault_probe(false, uf_why, sizeof(uf_why)) == 0;
+	caps->ept_protect = userfault_probe(true, uf_why, sizeof(uf_why)) == 0;
 out:
 	g_free(host);
 	close(dev);
@@ -267,11 +268,11 @@ static int kvm_memslot_add(struct vm *vm, const struct memslot *slot)
 	return kvm->userfault ? userfault_add(kvm->userfault, slot) : 0;
 }
 
-static int kvm_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len)
+static int kvm_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len, enum gpa_rights left)
 {
 	struct kvm_vm *kvm = vm->engine_data;
 
-	return kvm->userfault ? userfault_drop(kvm->userfault, gpa, len) : -EOPNOTSUPP;
+	return kvm->userfault ? userfault_lower(kvm->userfault, gpa, len, left) : -EOPNOTSUPP;
 }
 
 static int kvm_vm_start(struct vm *vm)

@@ -94,9 +94,12 @@ int userfault_create(struct vm *vm, struct userfault **uf);
 int userfault_add(struct userfault *uf, const struct memslot *slot);
 int userfault_start(struct userfault *uf);
 void userfault_destroy(struct userfault *uf);
-/* Drop the mapping of touched pages of [gpa, gpa + len). How many, or -errno. Any thread. */
-int userfault_drop(struct userfault *uf, gpa_t gpa, u64 len);
-/* 0 if userfaultfd minor faults on shared memory work for us, else -errno and why. */
-int userfault_probe(char *why, size_t why_len);
+/* engine_ops.gpa_lowered; one thread at a time. */
+int userfault_lower(struct userfault *uf, gpa_t gpa, u64 len, enum gpa_rights left);
+/*
+ * 0 if userfaultfd minor faults on shared memory work for us, and with `protect` its write
+ * protection, too; else -errno and why.
+ */
+int userfault_probe(bool protect, char *why, size_t why_len);
 
 #endif

@@ -6,7 +6,8 @@
  * resolves it. A page new to the file arrives as MISSING and gets a zero page; one that
  * the file has (loaded by the VMM, or dropped by userfault_drop()) arrives as
  * MINOR and is mapped by UFFDIO_CONTINUE with its contents kept
- * (Documentation/admin-guide/mm/userfaultfd.rst).
+ * (Documentation/admin-guide/mm/userfaultfd.rst). Where the scenario asks for it, pages are
+ * protected from writes, by UFFDIO_WRITEPROTECT, which KVM's own mapping follows; a write arrives as WP.
  *
  * Memory is cut into shards, a descriptor and a thread each, so that faults do
  * not queue behind one reader. A delayed fault waits in its shard's clock and
@@ -32,6 +33,7 @@
 #define UF_MAX_SHARDS	8
 #define UF_BATCH	64	/* events read at once */
 #define UF_FEATURES	(UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_THREAD_ID)
+#define UF_PROTECT	(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM)
 
 struct uf_shard {
 	struct userfault *uf;		/* (c) */
@@ -44,17 +46,21 @@ struct uf_shard {
 struct userfault {
 	struct vm *vm;			/* (c) */
 	u32 nr_shards;			/* (c) */
+	bool protect;			/* (c) pages may lose the right to be written */
 	struct uf_shard shard[UF_MAX_SHARDS];
-	/* One bit a page of the memfd: is it mapped in the guest's view, and was it taken away there? */
-	u64 *mapped, *dropped;	/* (a) */
+	/* One bit a page of the memfd: is it mapped in the guest's view, was it taken away there, is it protected? */
+	u64 *mapped, *dropped, *protected;	/* (a) */
 };
 
+enum uf_kind { UF_MISSING, UF_MINOR, UF_WP };
+
 /* A fault's way through the clock: offset of the page in the memfd, the kind, and who waits. */
-#define UF_ARG(page, minor, cpu)	((u64)(page) << 16 | (u64)(minor) << 15 | (cpu))
+#define UF_ARG(page, kind, cpu)		((u64)(page) << 16 | (u64)(kind) << 14 | (cpu))
 #define UF_ARG_PAGE(arg)		((arg) >> 16)
-#define UF_ARG_MINOR(arg)		((arg) >> 15 & 1)
-#define UF_ARG_CPU(arg)			((u32)((arg) & 0x7fff))
-#define UF_CPU_NONE			0x7fffu
+#define UF_ARG_KIND(arg)		((enum uf_kind)((arg) >> 14 & 3))
+#define UF_ARG_CPU(arg)			((u32)((arg) & 0x3fff))
+#define UF_CPU_NONE			0x3fffu
+_Static_assert(TOPOLOGY_MAX_CPUS <= UF_CPU_NONE, "a vCPU's number fits");
 
 static bool bit_test_set(u64 *map, u64 i)
 {
@@ -71,9 +77,9 @@ static bool bit_test_clear(u64 *map, u64 i)
 	return __atomic_fetch_and(&map[i / 64], ~BIT_ULL(i % 64), __ATOMIC_RELAXED) >> (i % 64) & 1;
 }
 
-static int uf_open(char *why, size_t why_len)
+static int uf_open(bool protect, char *why, size_t why_len)
 {
-	struct uffdio_api api = { .api = UFFD_API, .features = UF_FEATURES };
+	struct uffdio_api api = { .api = UFFD_API, .features = UF_FEATURES | (protect ? UF_PROTECT : 0) };
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), dev, err;
 
 	if (fd < 0 && errno == EPERM) {
@@ -96,17 +102,18 @@ static int uf_open(char *why, size_t why_len)
 	}
 	if (ioctl(fd, UFFDIO_API, &api) < 0) {
 		err = errno;
-		snprintf(why, why_len, "userfaultfd: minor faults on shared memory need Linux 5.14 or later (%s)",
-			 strerror(err));
+		snprintf(why, why_len, "userfaultfd: %s (%s)", protect ?
+			 "write protection of shared memory needs Linux 5.19 or later and CONFIG_PTE_MARKER_UFFD_WP" :
+			 "minor faults on shared memory need Linux 5.14 or later", strerror(err));
 		close(fd);
 		return -err;
 	}
 	return fd;
 }
 
-int userfault_probe(char *why, size_t why_len)
+int userfault_probe(bool protect, char *why, size_t why_len)
 {
-	int fd = uf_open(why, why_len);
+	int fd = uf_open(protect, why, why_len);
 
 	if (fd < 0)
 		return fd;
@@ -144,6 +151,25 @@ static u32 uf_cpu_of_tid(const struct vm *vm, pid_t tid)
 }
 
 /*
+ * Take the right to write away, or give it back and wake who waits. The bit is set before
+ * and cleared after, so that a page which is found without it has the right.
+ */
+static int uf_protect(struct uf_shard *shard, u64 page, u64 addr, bool on)
+{
+	struct uffdio_writeprotect wp = { .range = { addr, PAGE_SIZE }, .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0 };
+	int ret;
+
+	if (on)
+		bit_test_set(shard->uf->protected, page);
+	do {
+		ret = ioctl(shard->fd, UFFDIO_WRITEPROTECT, &wp);
+	} while (ret < 0 && errno == EAGAIN && shard->uf->vm->stop == VM_RUNNING);
+	if (!on || ret < 0)
+		bit_test_clear(shard->uf->protected, page);
+	return ret;
+}
+
+/*
  * Map the page and wake who waits. EEXIST: another vCPU's fault on the page was
  * resolved first, so only the wake-up is due. EAGAIN: the address space is
  * changing; try again. Anything else would leave a vCPU stuck for ever: the VM ends.
@@ -155,9 +181,13 @@ static void uf_resolve(void *ctx, u64 arg, u64 due, u64 now)
 	u64 page = UF_ARG_PAGE(arg);
 	const struct memslot *slot = uf_slot_of_page(uf, page);
 	u64 addr = (u64)(uintptr_t)slot->guest_hva + (page << PAGE_SHIFT) - slot->offset;
-	bool minor = UF_ARG_MINOR(arg);
+	bool minor = UF_ARG_KIND(arg) == UF_MINOR;
 	int ret;
 
+	if (UF_ARG_KIND(arg) == UF_WP) {
+		ret = uf_protect(shard, page, addr, false);
+		goto out;
+	}
 	do {
 		struct uffdio_continue cont = { .range = { addr, PAGE_SIZE } };
 		struct uffdio_zeropage zero = { .range = { addr, PAGE_SIZE } };
@@ -176,6 +206,7 @@ static void uf_resolve(void *ctx, u64 arg, u64 due, u64 now)
 	}
 	bit_test_clear(uf->dropped, page);
 	bit_test_set(uf->mapped, page);
+out:
 	if (ret < 0 && uf->vm->stop == VM_RUNNING) {
 		fb_err("kvm: resolving a second-level fault at host address 0x%llx: %s", (unsigned long long)addr,
 		       strerror(errno));
@@ -190,7 +221,8 @@ static void uf_event(struct uf_shard *shard, const struct uffd_msg *msg, u64 now
 	struct userfault *uf = shard->uf;
 	struct vm *vm = uf->vm;
 	u64 addr = ALIGN_DOWN(msg->arg.pagefault.address, PAGE_SIZE), page, delay = 0, arg;
-	bool minor = msg->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_MINOR;
+	enum uf_kind kind = msg->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP ? UF_WP :
+			    msg->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_MINOR ? UF_MINOR : UF_MISSING;
 	u32 cpu = uf_cpu_of_tid(vm, (pid_t)msg->arg.pagefault.feat.ptid), i;
 
 	for (i = 0; i < vm->mem.nr_slots; i++) {
@@ -200,14 +232,15 @@ static void uf_event(struct uf_shard *shard, const struct uffd_msg *msg, u64 now
 		if (addr < start || addr - start >= s->size)
 			continue;
 		page = (s->offset + addr - start) >> PAGE_SHIFT;
-		arg = UF_ARG(page, minor, cpu);
+		arg = UF_ARG(page, kind, cpu);
 		if (cpu != UF_CPU_NONE) {
 			/*
 			 * Not whether the page was touched before: two vCPUs that meet on a new page
 			 * both fault, and both touch it first.
 			 */
 			delay = vcpu_ept_violation(vm->vcpu[cpu], s->gpa + addr - start,
-						   bit_test(uf->dropped, page));
+						   kind == UF_WP ? EPT_WRITE_PROTECT :
+						   bit_test(uf->dropped, page) ? EPT_REFAULT : EPT_FIRST_TOUCH);
 			counter_add(&vm->vcpu[cpu]->counters, COUNTER_ept_service_ns, delay);
 		}
 		if (delay)
@@ -261,6 +294,7 @@ int userfault_create(struct vm *vm, struct userfault **out)
 
 	*out = uf;
 	uf->vm = vm;
+	uf->protect = vm->inject.ept_protect_per_s;
 	uf->nr_shards = (u32)CLAMP(cpus, 1, UF_MAX_SHARDS);
 	for (i = 0; i < uf->nr_shards; i++) {
 		struct uf_shard *shard = &uf->shard[i];
@@ -268,7 +302,7 @@ int userfault_create(struct vm *vm, struct userfault **out)
 		shard->uf = uf;
 		shard->stop_fd = -1;
 		clock_init(&shard->clock, NULL, NULL);
-		shard->fd = uf_open(why, sizeof(why));
+		shard->fd = uf_open(uf->protect, why, sizeof(why));
 		if (shard->fd < 0) {
 			fb_err("kvm: cannot serve second-level faults (inject.ept.*): %s", why);
 			return shard->fd;
@@ -290,7 +324,8 @@ int userfault_add(struct userfault *uf, const struct memslot *slot)
 		struct uffdio_register reg = {
 			.range.start = (u64)(uintptr_t)slot->guest_hva + (done << PAGE_SHIFT),
 			.range.len = (end - done) << PAGE_SHIFT,
-			.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR,
+			.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR |
+				(uf->protect ? UFFDIO_REGISTER_MODE_WP : 0),
 		};
 
 		done = end;
@@ -311,6 +346,7 @@ int userfault_start(struct userfault *uf)
 
 	uf->mapped = g_malloc0_n(words, sizeof(u64));
 	uf->dropped = g_malloc0_n(words, sizeof(u64));
+	uf->protected = g_malloc0_n(words, sizeof(u64));
 	for (i = 0; i < uf->nr_shards; i++) {
 		int err = pthread_create(&uf->shard[i].thread, NULL, uf_thread, &uf->shard[i]);
 
@@ -347,28 +383,62 @@ void userfault_destroy(struct userfault *uf)
 	}
 	g_free(uf->mapped);
 	g_free(uf->dropped);
+	g_free(uf->protected);
 	g_free(uf);
 }
 
-int userfault_drop(struct userfault *uf, gpa_t gpa, u64 len)
+/* The shard of a page of a slot, as userfault_add() has cut it. */
+static struct uf_shard *uf_shard_of(struct userfault *uf, const struct memslot *slot, u64 page)
 {
-	int dropped = 0;
+	u64 pages = slot->size >> PAGE_SHIFT;
+	u32 i = 0;
 
+	while (page >= pages * (i + 1) / uf->nr_shards)
+		i++;
+	return &uf->shard[i];
+}
+
+/* 1 if the page had a mapping and has none now. */
+static int uf_drop_page(struct userfault *uf, u64 page, u8 *guest_hva)
+{
+	/* Before the page goes: a fault that comes at once finds it so. */
+	if (!bit_test_clear(uf->mapped, page))
+		return 0;
+	bit_test_set(uf->dropped, page);
+	/* Drops the page table entries only: the file keeps the page, so the next access is a MINOR fault. */
+	if (madvise(guest_hva, PAGE_SIZE, MADV_DONTNEED) < 0)
+		return -errno;
+	/* UFFDIO_CONTINUE maps it with all rights again. */
+	bit_test_clear(uf->protected, page);
+	return 1;
+}
+
+int userfault_lower(struct userfault *uf, gpa_t gpa, u64 len, enum gpa_rights left)
+{
+	int lowered = 0, ret;
+
+	if (left == GPA_READ && !uf->protect)
+		return -EOPNOTSUPP;
 	for (; len; gpa += PAGE_SIZE, len -= PAGE_SIZE) {
 		const struct memslot *slot = memory_slot(&uf->vm->mem, gpa);
-		u64 off;
+		u64 off, page;
+		u8 *hva;
 
 		if (!slot)
 			return -EFAULT;
 		off = gpa - slot->gpa;
-		/* Before the page goes: a fault that comes at once finds it so. */
-		if (!bit_test_clear(uf->mapped, (slot->offset + off) >> PAGE_SHIFT))
-			continue;
-		bit_test_set(uf->dropped, (slot->offset + off) >> PAGE_SHIFT);
-		/* Drops the page table entries only: the file keeps the page, so the next access is a MINOR fault. */
-		if (madvise(slot->guest_hva + off, PAGE_SIZE, MADV_DONTNEED) < 0)
-			return -errno;
-		dropped++;
+		page = (slot->offset + off) >> PAGE_SHIFT;
+		hva = slot->guest_hva + off;
+		if (left == GPA_NONE)
+			ret = uf_drop_page(uf, page, hva);
+		else if (!bit_test(uf->mapped, page) || bit_test(uf->protected, page))
+			ret = 0;
+		else
+			ret = uf_protect(uf_shard_of(uf, slot, off >> PAGE_SHIFT), page, (u64)(uintptr_t)hva, true) < 0 ?
+			      -errno : 1;
+		if (ret < 0)
+			return ret;
+		lowered += ret;
 	}
-	return dropped;
+	return lowered;
 }

@@ -17,7 +17,7 @@
 static int soft_probe(struct engine_caps *caps, char *why, size_t why_len)
 {
 	*caps = (struct engine_caps) {
-		.apic_x2apic = true, .ept_serve = true, .binary_stats = true, .tsc_deadline = true,
+		.apic_x2apic = true, .ept_serve = true, .ept_protect = true, .binary_stats = true, .tsc_deadline = true,
 		.vendor = VENDOR_INTEL, .max_vcpus = TOPOLOGY_MAX_CPUS, .virtual_time = true,
 		/* tsc_hz is the cost model's clock, which is not known yet. */
 	};

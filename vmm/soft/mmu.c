@@ -20,8 +20,7 @@ static int finish(struct soft_cpu *c, u64 va, enum soft_access access, enum soft
 	}
 	if (!x->page)
 		return SOFT_OK;
-	if (unlikely(!(x->page->flags & SPAGE_MAPPED)))
-		soft_violation(c, x->page, x->gpa);
+	soft_second_level(c, x->page, x->gpa, access == ACCESS_WRITE);
 	if (access == ACCESS_FETCH) {
 		xsc_prepare(c, ctx == CTX_USER, va, e);
 		return SOFT_OK;
@@ -30,8 +29,8 @@ static int finish(struct soft_cpu *c, u64 va, enum soft_access access, enum soft
 		c->svm->line_hook(c, x->gpa, 1, access);
 		return SOFT_OK;
 	}
-	writable = e->rights & RIGHT_D && !(x->page->flags & SPAGE_CODE) &&
-		   soft_allowed(c, e->rights, ACCESS_WRITE, ctx);
+	writable = (e->rights & (RIGHT_D | RIGHT_EW)) == (RIGHT_D | RIGHT_EW) &&
+		   !(x->page->flags & (SPAGE_CODE | SPAGE_PROTECTED)) && soft_allowed(c, e->rights, ACCESS_WRITE, ctx);
 	sc_install(c, ctx, va, e, x->hva - off, x->page, true, writable);
 	return SOFT_OK;
 }
@@ -45,15 +44,14 @@ static int translate_unpaged(struct soft_cpu *c, u64 va, enum soft_access access
 	x->page = soft_cpu_page(c, va, &x->hva);
 	if (!x->page)
 		return SOFT_OK;
-	if (unlikely(!(x->page->flags & SPAGE_MAPPED)))
-		soft_violation(c, x->page, va);
+	soft_second_level(c, x->page, va, access == ACCESS_WRITE);
 	if (access == ACCESS_FETCH)
 		xsc_prepare(c, ctx == CTX_USER, va, NULL);
 	else if (unlikely(c->svm->line_hook != NULL))
 		c->svm->line_hook(c, x->gpa, 1, access);
 	else
 		sc_install(c, ctx, va, NULL, x->hva - (va & (PAGE_SIZE - 1)), x->page, true,
-			   !(x->page->flags & SPAGE_CODE));
+			   !(x->page->flags & (SPAGE_CODE | SPAGE_PROTECTED)));
 	return SOFT_OK;
 }
 
@@ -75,11 +73,12 @@ static struct tlb_entry *find_first_level(struct soft_tlb *tlb, u64 va, enum sof
 	return NULL;
 }
 
-/* A write needs the dirty flag, which only a walk sets. */
+/* A write needs the dirty flag, which only a walk sets, and the second level's consent, which only a walk asks for. */
 static bool usable(const struct soft_cpu *c, const struct tlb_entry *e, enum soft_access access,
 		   enum soft_context ctx)
 {
-	return soft_allowed(c, e->rights, access, ctx) && (access != ACCESS_WRITE || e->rights & RIGHT_D);
+	return soft_allowed(c, e->rights, access, ctx) &&
+	       (access != ACCESS_WRITE || (e->rights & (RIGHT_D | RIGHT_EW)) == (RIGHT_D | RIGHT_EW));
 }
 
 static enum tlb_kind kind_for(enum soft_access access, u8 map_shift)
@@ -106,6 +105,9 @@ static struct tlb_entry *walk_and_fill(struct soft_cpu *c, u64 va, enum soft_acc
 	if (soft_walk(c, &w))
 		return NULL;
 	locate(c, &w.leaf);
+	/* A write to a protected page is about to be a violation, after which it has the right. */
+	if (access == ACCESS_WRITE || !w.leaf.page || !(w.leaf.page->flags & SPAGE_PROTECTED))
+		w.leaf.rights |= RIGHT_EW;
 	if (w.leaf.map_shift == PAGE_SHIFT)
 		tlb_fill(c, TLB_L2, va, pcid, &w.leaf);
 	return tlb_fill(c, kind_for(access, w.leaf.map_shift), va, pcid, &w.leaf);

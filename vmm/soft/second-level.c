@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The second level of translation: which pages of guest RAM have a mapping. The
- * first access to one that has none is an EPT violation (SDM 3C 29.3.3 [28.3.3]), counted
- * and delayed by the upcall as on every engine.
+ * The second level of translation: which pages of guest RAM have a mapping, and whether
+ * it allows writes. An access that it does not allow is an EPT violation (SDM 3C 29.3.3.2
+ * [28.3.3.2]), counted and delayed by the upcall as on every engine, and gives the page all rights.
  *
  * Guest pages of 2 MiB and 1 GiB are backed by 4 KiB pages, as the VMM maps them on
  * kvm, so each 4 KiB page has its own violation; but a TLB entry keeps the
@@ -46,10 +46,12 @@ struct soft_page *soft_cpu_page(struct soft_cpu *c, gpa_t gpa, u8 **hva)
 
 void soft_violation(struct soft_cpu *c, struct soft_page *page, gpa_t gpa)
 {
-	bool refault = page->flags & SPAGE_TOUCHED;
-	u64 delay = vcpu_ept_violation(c->vcpu, gpa, refault);
+	enum ept_cause cause = page->flags & SPAGE_MAPPED ? EPT_WRITE_PROTECT :
+			       page->flags & SPAGE_TOUCHED ? EPT_REFAULT : EPT_FIRST_TOUCH;
+	u64 delay = vcpu_ept_violation(c->vcpu, gpa, cause);
 
 	page->flags |= SPAGE_MAPPED | SPAGE_TOUCHED;
+	page->flags &= ~SPAGE_PROTECTED;
 	soft_spend(c, soft_units_of(c->svm, delay + cost(&c->svm->cost, ept_violation)));
 }
 
@@ -71,7 +73,23 @@ static u32 drop_leading_to(struct soft_cpu *c, gpa_t gpa, u64 len)
 	return dropped;
 }
 
-int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len)
+/* Does the page lose something? A mapping that goes takes the protection along: the next one has all rights. */
+static bool page_lower(struct soft_page *page, enum gpa_rights left)
+{
+	if (!page || !(page->flags & SPAGE_MAPPED) || (left == GPA_READ && page->flags & SPAGE_PROTECTED))
+		return false;
+	if (left == GPA_READ)
+		page->flags |= SPAGE_PROTECTED;
+	else
+		page->flags &= ~(SPAGE_MAPPED | SPAGE_PROTECTED);
+	return true;
+}
+
+/*
+ * Whoever takes rights away must end what was cached with them (INVEPT, SDM 3C 29.4.3.4
+ * [28.4.3.4]); that the whole context goes with it there is not modelled.
+ */
+int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len, enum gpa_rights left)
 {
 	struct soft_vm *svm = vm->engine_data;
 	struct soft_cpu *c;
@@ -79,14 +97,8 @@ int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len)
 	u64 at;
 	u32 i, dropped;
 
-	for (at = ALIGN_DOWN(gpa, PAGE_SIZE); at < gpa + len; at += PAGE_SIZE) {
-		struct soft_page *page = soft_page_of(svm, at, NULL);
-
-		if (!page || !(page->flags & SPAGE_MAPPED))
-			continue;
-		page->flags &= ~SPAGE_MAPPED;
-		lost++;
-	}
+	for (at = ALIGN_DOWN(gpa, PAGE_SIZE); at < gpa + len; at += PAGE_SIZE)
+		lost += page_lower(soft_page_of(svm, at, NULL), left);
 	for (i = 0; lost && i < vm->topo.nr_cpus; i++) {
 		c = vm->vcpu[i] ? soft_cpu(vm->vcpu[i]) : NULL;
 		if (!c)

@@ -85,8 +85,11 @@ int soft_snapshot_restore(struct vcpu *vcpu, const u8 *data, size_t len)
 	return soft_tlb_restore(c, data, len) ? 0 : -EINVAL;
 }
 
-/* Two bits a page: has a mapping, had one. */
-#define PAGES_A_BYTE	4u
+/* Four bits a page: has a mapping, had one, allows no writes, and one to spare. */
+#define PAGES_A_BYTE	2u
+#define PAGE_BITS	4u
+#define PAGE_STATE	(SPAGE_MAPPED | SPAGE_TOUCHED | SPAGE_PROTECTED)
+_Static_assert(PAGE_STATE < BIT(PAGE_BITS) && PAGES_A_BYTE * PAGE_BITS == 8, "a page's state as it is saved");
 
 int soft_snapshot_vm_save(struct vm *vm, GByteArray *out)
 {
@@ -99,9 +102,9 @@ int soft_snapshot_vm_save(struct vm *vm, GByteArray *out)
 	g_byte_array_set_size(out, start + (guint)DIV_ROUND_UP(svm->nr_pages, PAGES_A_BYTE));
 	memset(out->data + start, 0, out->len - start);
 	for (i = 0; i < svm->nr_pages; i++) {
-		u32 bits = svm->page[i].flags & (SPAGE_MAPPED | SPAGE_TOUCHED);
+		u32 bits = svm->page[i].flags & PAGE_STATE;
 
-		out->data[start + i / PAGES_A_BYTE] |= (u8)(bits << 2 * (i % PAGES_A_BYTE));
+		out->data[start + i / PAGES_A_BYTE] |= (u8)(bits << PAGE_BITS * (i % PAGES_A_BYTE));
 	}
 	return 0;
 }
@@ -115,7 +118,7 @@ int soft_snapshot_vm_restore(struct vm *vm, const u8 *data, size_t len)
 		return -EINVAL;
 	soft_blocks_forget(svm);
 	for (i = 0; i < svm->nr_pages; i++) {
-		u32 bits = data[i / PAGES_A_BYTE] >> 2 * (i % PAGES_A_BYTE) & (SPAGE_MAPPED | SPAGE_TOUCHED);
+		u32 bits = data[i / PAGES_A_BYTE] >> PAGE_BITS * (i % PAGES_A_BYTE) & PAGE_STATE;
 
 		/* Pages that never were touched stay untouched zeroes of the host, too. */
 		if (bits)

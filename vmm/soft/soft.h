@@ -159,10 +159,11 @@ struct soft_page {
 
 #define SPAGE_MAPPED	BIT(0)	/* has a second-level mapping: no EPT violation */
 #define SPAGE_TOUCHED	BIT(1)	/* had one before: the next violation is a refault */
-#define SPAGE_CODE	BIT(2)	/* has decoded code: writes take the slow path (no wtag may exist) */
+#define SPAGE_PROTECTED	BIT(2)	/* the mapping allows no writes (no wtag may exist); with SPAGE_MAPPED only */
+#define SPAGE_CODE	BIT(3)	/* has decoded code: writes take the slow path (no wtag may exist) */
 /* tlb.c's own: a vCPU (its number is in the upper half), or several, may hold a write shortcut. */
-#define SPAGE_WSC	BIT(3)
-#define SPAGE_WSC_MANY	BIT(4)
+#define SPAGE_WSC	BIT(4)
+#define SPAGE_WSC_MANY	BIT(5)
 #define SPAGE_CPU_SHIFT	16
 #define SPAGE_CPU_MASK	0xffff0000u
 
@@ -470,7 +471,7 @@ void soft_page_is_code(struct soft_vm *svm, struct soft_page *page);
 /* The second level (second-level.c): page of a gpa, NULL if not RAM; hva may be NULL. */
 struct soft_page *soft_page_of(struct soft_vm *svm, gpa_t gpa, u8 **hva);
 /* engine_ops.gpa_lowered: vm->engine_data is the struct soft_vm. */
-int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len);
+int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len, enum gpa_rights left);
 /* engine_ops.dump: how full the TLBs are, pending events, the engine's counters. dump.c */
 char *soft_dump(struct vcpu *vcpu);
 /* Snapshot: the TLB of a vCPU as bytes; shortcuts are not part of it. */

@@ -9,7 +9,7 @@
 
 static bool array_check(const struct tlb_array *a, const struct tlb_entry *e, u64 tag)
 {
-	if (!(tag & TAG_VALID) || e->gpa & (PAGE_SIZE - 1) || e->rights > (RIGHT_G << 1) - 1)
+	if (!(tag & TAG_VALID) || e->gpa & (PAGE_SIZE - 1) || e->rights & ~RIGHT_ALL)
 		return false;
 	if (a->shift == PAGE_SHIFT || a->shift == 30)
 		return e->map_shift == a->shift;
@@ -75,7 +75,7 @@ static void tlb_state(struct saver *s, const struct soft_cpu *c)
 {
 	u32 i;
 
-	saver_begin(s, "soft-tlb", 1);
+	saver_begin(s, "soft-tlb", 2);
 	for (i = 0; i < NR_TLBS; i++)
 		array_state(s, c, (enum tlb_kind)i);
 	for (i = PSC_FIRST; i <= PSC_LAST; i++)

@@ -35,6 +35,12 @@
 #define RIGHT_NX	BIT(2)
 #define RIGHT_D		BIT(3)	/* the leaf's dirty flag is set */
 #define RIGHT_G		BIT(4)	/* the leaf's global flag is set and CR4.PGE was */
+/*
+ * The second level allowed writes when the entry was made: a combined mapping has the rights of both
+ * levels (SDM 3C 29.4.1 [28.4.1]). Set in entries of larger pages, whose 4 KiB are looked at each on its own.
+ */
+#define RIGHT_EW	BIT(5)
+#define RIGHT_ALL	(BIT(6) - 1)
 
 #define SC_WORDS	DIV_ROUND_UP(SOFT_NR_SC, 64)
 #define XSC_WORDS	DIV_ROUND_UP(SOFT_NR_XSC, 64)
@@ -172,7 +178,14 @@ int soft_walk(struct soft_cpu *c, struct walk *w);
 
 /* Like soft_page_of(), for a vCPU: remembers the slot. */
 struct soft_page *soft_cpu_page(struct soft_cpu *c, gpa_t gpa, u8 **hva);
-/* An access to a page that has no second-level mapping: EPT violation, its service, its cost. */
+/* An access that the page's second-level mapping does not allow: EPT violation, its service, its cost. Then it does. */
 void soft_violation(struct soft_cpu *c, struct soft_page *page, gpa_t gpa);
+
+/* What the second level has to say on an access to a page. */
+static inline void soft_second_level(struct soft_cpu *c, struct soft_page *page, gpa_t gpa, bool write)
+{
+	if (unlikely((page->flags & (SPAGE_MAPPED | (write ? SPAGE_PROTECTED : 0))) != SPAGE_MAPPED))
+		soft_violation(c, page, gpa);
+}
 
 #endif

@@ -7,6 +7,9 @@
  * it; the leaf's, and its dirty flag, only once the access is found to be allowed. PAE's
  * four PDPTEs are read by walks, as AMD does (APM vol. 2 5.2.3), not by MOV to CR3.
  *
+ * To the second level reading an entry is a read and setting a flag a write (SDM 3C 29.3.3.2
+ * [28.3.3.2]), as without accessed and dirty flags for EPT, which Ivy Bridge does not have.
+ *
  * Entries are read and written by the one host thread with nothing in between, which
  * is what the locked accesses of hardware come to.
  */
@@ -158,8 +161,7 @@ static void entry_read(struct soft_cpu *c, struct walk_entry *at, gpa_t gpa)
 		at->pte = size == 8 ? UINT64_MAX : UINT32_MAX;	/* nothing answers there */
 		return;
 	}
-	if (unlikely(!(at->page->flags & SPAGE_MAPPED)))
-		soft_violation(c, at->page, gpa);
+	soft_second_level(c, at->page, gpa, false);
 	if (unlikely(c->svm->line_hook != NULL))
 		c->svm->line_hook(c, gpa, size, ACCESS_READ);
 	memcpy(&at->pte, at->hva, size);
@@ -172,6 +174,7 @@ static void entry_set(struct soft_cpu *c, struct walk_entry *at, u64 bits)
 	at->pte |= bits;
 	if (unlikely(!at->hva))
 		return;
+	soft_second_level(c, at->page, at->gpa, true);
 	memcpy(at->hva, &at->pte, size);
 	if (unlikely(at->page->flags & SPAGE_CODE))
 		soft_code_written(c->svm, at->page, (u32)(at->gpa & (PAGE_SIZE - 1)), size);
