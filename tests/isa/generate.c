@@ -80,7 +80,7 @@ static bool is_cmps(const ZydisDecodedInstruction *insn)
 }
 
 /*
- * Where makers of CPUs differ: which byte MASKMOVDQU reports; whether 0F 0D with a register exists; whether
+ * Where makers of CPUs differ: which byte MASKMOVDQU reports; how many bytes a MOVSXD to 16 bits reads; whether 0F 0D with a register exists; whether
  * CVTPI2PS with memory enters MMX state. Two wild operands of CMPS, which may raise different faults.
  */
 static bool same_everywhere(const struct gen *g, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *arg)
@@ -91,6 +91,8 @@ static bool same_everywhere(const struct gen *g, const ZydisDecodedInstruction *
 	case ZYDIS_MNEMONIC_MASKMOVDQU: case ZYDIS_MNEMONIC_MASKMOVQ:
 		return g->pointers & BIT(X86_RDI) && rdi >= ISA_DATA && rdi < ISA_DATA + ISA_DATA_RO * PAGE_SIZE - 16 &&
 		       insn->address_width == 64 && !(insn->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS));
+	case ZYDIS_MNEMONIC_MOVSXD:
+		return insn->operand_width != 16 || arg[1].type != ZYDIS_OPERAND_TYPE_MEMORY;
 	case ZYDIS_MNEMONIC_CVTPI2PS:
 		return arg[1].type != ZYDIS_OPERAND_TYPE_MEMORY;
 	default:
