@@ -108,10 +108,10 @@ static void start_up(void)
 
 		cpuid(1, 0, r);
 		for (u32 cpu = 1; cpu < cpus; cpu++)
-			good &= ap_start[cpu].edx == 0 || ap_start[cpu].edx == r[0] || (ap_start[cpu].edx & 0xf00) == (r[0] & 0xf00);
+			good &= ap_start[cpu].edx == r[0];
 		if (!good)
 			say("# EDX 0x%x, CPUID 0x%x\n", ap_start[1].edx, r[0]);
-		ok(good, "INIT: EDX tells the CPU's family");
+		ok(good, "INIT: EDX is CPUID leaf 1 EAX");
 	}
 	{
 		bool good = true;

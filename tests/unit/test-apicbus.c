@@ -156,6 +156,8 @@ static void test_startup(void)
 	struct apic_msg deassert = { .dest = 1, .delivery = APIC_DM_INIT, .level = true };
 	struct apic_msg sipi = { .dest = 1, .delivery = APIC_DM_SIPI, .vector = 0x9a };
 
+	ap->cpuid.nr = 1;
+	ap->cpuid.entry[0] = (struct cpuid_entry){ .leaf = 1, .eax = 0x50654 };
 	/* A SIPI to a CPU that runs is ignored. */
 	send(f, 0, sipi);
 	fake_run(f, 1);
@@ -185,6 +187,7 @@ static void test_startup(void)
 	g_assert_cmphex(f->cpu[1].state.cs.selector, ==, 0x9a00);
 	g_assert_cmphex(f->cpu[1].state.cs.base, ==, 0x9a000);
 	g_assert_cmphex(f->cpu[1].state.rip, ==, 0);
+	g_assert_cmphex(f->cpu[1].state.gpr[X86_RDX], ==, 0x50654);
 	g_assert_cmphex(f->cpu[1].state.cr0 & 1, ==, 0);
 	/* The second SIPI finds it running. */
 	send(f, 0, sipi);

@@ -130,6 +130,37 @@ static void test_error_codes(void)
 	teardown();
 }
 
+/* 16 bytes are #GP(0) whatever they mean, also where they cross a page; 15 are not. A page that is absent comes first. */
+static void test_too_long(void)
+{
+	const u64 cross = FIXTURE_CODE + PAGE_SIZE - 4;
+	u8 code[17];
+
+	setup();
+	memset(code, 0x66, sizeof(code));
+	code[14] = 0x90;
+	code[15] = 0xf4;
+	soft_fixture_load(g.f, cross, code, 16);
+	guest_kernel(&g, cross);
+	g_assert_cmpint(guest_run(&g), ==, RUN_HLT);
+	g_assert_cmphex(g.s.rip, ==, cross + 16);
+
+	for (u32 i = 0; i < 3; i++) {
+		u64 at = i == 1 ? cross : FIXTURE_CODE + 0x80 + i * 0x40;
+
+		memset(code, 0x66, sizeof(code));
+		/* What would be a NOP, a NOP, UD2. */
+		code[15] = i == 2 ? 0x0f : 0x90;
+		code[16] = 0x0b;
+		soft_fixture_load(g.f, at, code, 17);
+		guest_kernel(&g, at);
+		g_assert_cmpint(guest_outcome(&g), ==, VEC_GP);
+		g_assert_cmphex(guest_frame(&g, 0), ==, 0);
+		check_frame(1, at, FIXTURE_CS, FIXED | X86_EFLAGS_RF, FIXTURE_STACK, FIXTURE_DS);
+	}
+	teardown();
+}
+
 /* A gate that is not present: #NP; EXT tells INT n (0) from an exception (1). */
 static void test_ext(void)
 {
@@ -317,6 +348,47 @@ static void test_nmi(void)
 	teardown();
 }
 
+/* RF is pushed by what comes in the middle of a repeated string instruction, not by what comes behind it. */
+static void test_string_resume(void)
+{
+	static const struct {
+		const char *code;
+		u64 len, rcx;
+	} string[] = {
+		{ "\xf3\xaa\x90\xf4", 4, 2 * PAGE_SIZE },	/* rep stosb; nop; hlt */
+		{ "\xf3\x6e\x90\xf4", 4, 200 },		/* rep outsb; nop; hlt */
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(string); i++) {
+		setup();
+		guest_code(&g, FIXTURE_CODE, string[i].code, string[i].len);
+		g.s.gpr[X86_RCX] = string[i].rcx;
+		g.s.gpr[X86_RDI] = g.s.gpr[X86_RSI] = GUEST_FREE;
+		g.s.rflags = FIXED | IF;
+		soft_fixture_set(g.f, 0, &g.s);
+		run_block();
+		soft_fixture_get(g.f, 0, &g.s);
+		g_assert_cmphex(g.s.rip, ==, FIXTURE_CODE);
+		g_assert_cmpuint(g.s.gpr[X86_RCX], >, 0);
+		g_assert_cmpuint(g.s.gpr[X86_RCX], <, string[i].rcx);
+		g_assert_cmpint(g.f->vm.engine->inject(&g.f->cpu[0], 0x61), ==, 0);
+		g_assert_cmpint(guest_resume(&g), ==, RUN_HLT);
+		g_assert_cmpint(guest_vector_of(&g), ==, 0x61);
+		check_frame(0, FIXTURE_CODE, FIXTURE_CS, FIXED | IF | X86_EFLAGS_RF, FIXTURE_STACK, FIXTURE_DS);
+		g_assert_cmphex(g.s.rflags & X86_EFLAGS_RF, ==, 0);
+
+		guest_code(&g, FIXTURE_CODE + 0x40, string[i].code, 2);
+		CODE(&g, FIXTURE_CODE + 0x42, "\xcd\x40");
+		guest_kernel(&g, FIXTURE_CODE + 0x40);
+		g.s.rflags = FIXED | IF | X86_EFLAGS_RF;
+		g.s.gpr[X86_RCX] = 1;
+		g_assert_cmpint(guest_outcome(&g), ==, 0x40);
+		check_frame(0, FIXTURE_CODE + 0x44, FIXTURE_CS, FIXED | IF, FIXTURE_STACK, FIXTURE_DS);
+		teardown();
+	}
+}
+
 /* TF: #DB behind the next instruction, with DR6.BS; the frame points behind it. */
 static void test_single_step(void)
 {
@@ -499,6 +571,91 @@ static void test_protected(void)
 	teardown();
 }
 
+/* One instruction with its immediate on AX and flags; the flags after it in *flags. */
+static u16 adjust(const char *code, u64 len, u16 ax, u64 *flags)
+{
+	u64 at = FIXTURE_CODE + 4 * (u8)code[0] + (u8)code[1];	/* a place of its own: what is decoded stays */
+
+	guest_code(&g, at, code, len);
+	g.s.rip = at;
+	g.s.gpr[X86_RAX] = ax;
+	g.s.rflags = FIXED | *flags;
+	g_assert_cmpint(guest_run(&g), ==, RUN_HLT);
+	g_assert_cmphex(g.s.rip, ==, at + len);
+	*flags = g.s.rflags & SOFT_ARITH_FLAGS;
+	return (u16)g.s.gpr[X86_RAX];
+}
+
+static u8 bcd(u32 v)
+{
+	return (u8)(v / 10 % 10 << 4 | v % 10);
+}
+
+/* What decimal adjustment is for: sums and differences of decimal numbers come out right, and so do carries. */
+static void test_decimal(void)
+{
+	u32 a, b;
+
+	protected_init();
+	for (a = 0; a < 100; a++)
+		for (b = 0; b < 100; b++) {
+			u8 x = bcd(a), y = bcd(b), sum = (u8)(x + y), less = (u8)(x - y);
+			u64 f = (x + y > 0xff ? X86_EFLAGS_CF : 0) | ((x & 15) + (y & 15) > 15 ? X86_EFLAGS_AF : 0);
+
+			g_assert_cmphex(adjust("\x27\xf4", 2, sum, &f), ==, bcd(a + b));
+			g_assert_cmpuint(f & X86_EFLAGS_CF, ==, a + b > 99);
+			g_assert_cmpuint(!!(f & X86_EFLAGS_ZF), ==, (a + b) % 100 == 0);
+			f = (x < y ? X86_EFLAGS_CF : 0) | ((x & 15) < (y & 15) ? X86_EFLAGS_AF : 0);
+			g_assert_cmphex(adjust("\x2f\xf4", 2, less, &f), ==, bcd(a + 100 - b));
+			g_assert_cmpuint(f & X86_EFLAGS_CF, ==, a < b);
+			if (a > 9 || b > 9)
+				continue;
+			/* One digit in AL, what it carries in AH. */
+			f = a + b > 15 ? X86_EFLAGS_AF : 0;
+			g_assert_cmphex(adjust("\x37\xf4", 2, (u16)(0x300 | (a + b)), &f), ==,
+					0x300 + (a + b) / 10 * 0x100 + (a + b) % 10);
+			g_assert_cmpuint(f & X86_EFLAGS_CF, ==, a + b > 9);
+			f = a < b ? X86_EFLAGS_AF : 0;
+			g_assert_cmphex(adjust("\x3f\xf4", 2, (u16)((0x300 | a) - b + (a < b ? 0x100 : 0)), &f), ==,
+					(a < b ? 0x200 : 0x300) + (a + 10 - b) % 10);
+			g_assert_cmpuint(f & X86_EFLAGS_CF, ==, a < b);
+		}
+	for (a = 0; a < 256; a++) {
+		u64 f = 0;
+		u16 ax = adjust("\xd4\x0a\xf4", 3, (u16)a, &f);
+
+		g_assert_cmphex(ax, ==, a / 10 << 8 | a % 10);
+		g_assert_cmphex(adjust("\xd5\x0a\xf4", 3, ax, &f), ==, a);
+		g_assert_cmpuint(!!(f & X86_EFLAGS_SF), ==, a > 127);
+		f = X86_EFLAGS_CF;
+		g_assert_cmphex(adjust("\xd6\xf4", 2, (u16)a, &f), ==, 0xff);
+	}
+	g.s.rip = FIXTURE_CODE;
+	CODE(&g, FIXTURE_CODE, "\xd4\x00");
+	g_assert_cmpint(guest_outcome(&g), ==, VEC_DE);
+	teardown();
+}
+
+static void test_arpl(void)
+{
+	u64 f = 0;
+	u8 *sel;
+
+	protected_init();
+	sel = soft_fixture_ram(g.f, GUEST_FREE, 2);
+	g.s.gpr[X86_RCX] = 2;
+	g.s.gpr[X86_RBX] = GUEST_FREE;
+	g_assert_cmphex(adjust("\x63\xc8\xf4", 3, 0x1231, &f), ==, 0x1232);		/* arpl ax, cx */
+	g_assert_cmphex(f & X86_EFLAGS_ZF, ==, X86_EFLAGS_ZF);
+	g_assert_cmphex(adjust("\x63\xc8\xf4", 3, 0x1233, &f), ==, 0x1233);
+	g_assert_cmphex(f & X86_EFLAGS_ZF, ==, 0);
+	sel[0] = 0x10;
+	adjust("\x63\x0b\xf4", 3, 0, &f);						/* arpl [ebx], cx */
+	g_assert_cmphex(sel[0], ==, 0x12);
+	g_assert_cmphex(f & X86_EFLAGS_ZF, ==, X86_EFLAGS_ZF);
+	teardown();
+}
+
 /* What the engine does not have ends the run with a report, and nothing else. */
 static void test_task_gate(void)
 {
@@ -517,7 +674,7 @@ static void test_real(void)
 	u16 *frame;
 
 	setup();
-	x86_state_sipi(&g.s, 0x10);				/* 1000:0000 */
+	x86_state_sipi(&g.s, 0x10, 0x50654);				/* 1000:0000 */
 	g.s.gpr[X86_RSP] = 0xabcd8000;
 	g.s.rflags = FIXED | IF;
 	g.s.idt = (struct x86_table){ .base = 0, .limit = 0x3ff };
@@ -615,17 +772,21 @@ int main(int argc, char **argv)
 	g_test_add_func("/soft/interrupt/gate-privilege", test_gate_privilege);
 	g_test_add_func("/soft/interrupt/ist", test_ist);
 	g_test_add_func("/soft/interrupt/error-codes", test_error_codes);
+	g_test_add_func("/soft/interrupt/too-long", test_too_long);
 	g_test_add_func("/soft/interrupt/ext", test_ext);
 	g_test_add_func("/soft/interrupt/double-fault", test_double_fault);
 	g_test_add_func("/soft/interrupt/triple-fault", test_triple_fault);
 	g_test_add_func("/soft/interrupt/interrupt", test_interrupt);
 	g_test_add_func("/soft/interrupt/shadow", test_shadow);
 	g_test_add_func("/soft/interrupt/nmi", test_nmi);
+	g_test_add_func("/soft/interrupt/string-resume", test_string_resume);
 	g_test_add_func("/soft/interrupt/single-step", test_single_step);
 	g_test_add_func("/soft/interrupt/iret", test_iret);
 	g_test_add_func("/soft/interrupt/iret-user", test_iret_user);
 	g_test_add_func("/soft/interrupt/iret-faults", test_iret_faults);
 	g_test_add_func("/soft/interrupt/protected", test_protected);
+	g_test_add_func("/soft/interrupt/decimal", test_decimal);
+	g_test_add_func("/soft/interrupt/arpl", test_arpl);
 	g_test_add_func("/soft/interrupt/task-gate", test_task_gate);
 	g_test_add_func("/soft/interrupt/real", test_real);
 	g_test_add_func("/soft/interrupt/far", test_far);

@@ -209,7 +209,7 @@ static void test_mode_switch(void)
 
 	setup();
 	gdt = g.s.gdt;
-	x86_state_sipi(&g.s, 0x30);
+	x86_state_sipi(&g.s, 0x30, 0x50654);
 	g.s.gdt = gdt;
 	guest_code(&g, 0x30000, code16, sizeof(code16) - 1);
 	guest_code(&g, 0x70000, code32, sizeof(code32) - 1);

@@ -45,8 +45,9 @@ static void test_sipi(void)
 
 	for (u32 vector = 0; vector < 256; vector++) {
 		dirty(&s);
-		x86_state_sipi(&s, (u8)vector);
+		x86_state_sipi(&s, (u8)vector, 0x50654);
 		g_assert_cmphex(s.rip, ==, 0);
+		g_assert_cmphex(s.gpr[X86_RDX], ==, 0x50654);
 		g_assert_cmphex(s.cs.base, ==, vector << 12);
 		/* Real mode: the base is the selector times 16. */
 		g_assert_cmphex((u64)s.cs.selector << 4, ==, s.cs.base);

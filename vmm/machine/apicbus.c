@@ -33,13 +33,13 @@ static u64 apicbus_latency(const struct vm *vm, enum distance_class class)
 /* Start-up IPI: only a vCPU that INIT has stopped takes it; a second one, as the protocol sends, finds it running. */
 static void apicbus_startup(struct vcpu *target, u8 vector)
 {
+	const struct cpuid_entry *leaf1 = cpuid_find(&target->cpuid, 1, 0);
 	struct x86_state state;
 	int err;
 
 	if (target->mp_state != VCPU_WAIT_SIPI)
 		return;
-	x86_state_reset(&state);
-	x86_state_sipi(&state, vector);
+	x86_state_sipi(&state, vector, leaf1 ? leaf1->eax : 0);
 	err = target->vm->engine->set_state(target, &state);
 	if (err) {
 		fb_err("CPU %u: cannot set its start-up state: %s", target->id, g_strerror(-err));

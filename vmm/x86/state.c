@@ -80,9 +80,10 @@ void x86_state_reset(struct x86_state *s)
 	put_le32(s->fxsave + FX_MXCSR_MASK, 0xffff);
 }
 
-void x86_state_sipi(struct x86_state *s, u8 vector)
+void x86_state_sipi(struct x86_state *s, u8 vector, u32 signature)
 {
 	x86_state_reset(s);
+	s->gpr[X86_RDX] = signature;
 	s->rip = 0;
 	set_segment(&s->cs, (u16)(vector << 8), (u64)vector << 12, 0xffff, ATTR_CODE16);
 }

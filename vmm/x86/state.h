@@ -41,8 +41,11 @@ struct x86_state {
 
 /* State after power-up or INIT (SDM 3A table 10-1 [9-1 in older editions]). */
 void x86_state_reset(struct x86_state *s);
-/* Start-up IPI: real mode at vector:0000 (SDM 3A 9.4.4.1). */
-void x86_state_sipi(struct x86_state *s, u8 vector);
+/*
+ * INIT and start-up IPI: real mode at vector:0000 (SDM 3A 9.4.4.1). EDX tells the processor's
+ * signature, EAX of CPUID leaf 1 (table 10-1 [9-1], "000n06xxH").
+ */
+void x86_state_sipi(struct x86_state *s, u8 vector, u32 signature);
 /* Flat 64-bit mode at rip with page tables at cr3 and a GDT at gdt (Linux boot.rst, 64-bit entry: CS 0x10, DS 0x18). */
 void x86_state_long(struct x86_state *s, u64 rip, u64 rsi, u64 cr3, u64 gdt, u16 gdt_limit);
 /* Flat 32-bit protected mode without paging at eip (Multiboot 0.6.96 section 3.2). */
