@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Decimal and ASCII adjustment, which only 32- and 16-bit code has: an image of its
- * own, since an engine that is made for 64-bit guests may well stop at them.
+ * own, since who makes a CPU for 64-bit guests may well leave them out.
  */
 #include "bare64.h"
 

@@ -14,7 +14,6 @@
 #define ARENA_BYTES	(192 * MIB)
 /* After so many visits to dead blocks pointers to them are worth a search. */
 #define DEAD_VISITS_MAX	4096u
-#define INSN_MAX	15u
 
 struct soft_blocks {
 	u8 *arena;
@@ -324,16 +323,16 @@ static struct soft_block *soft_block_cross(struct soft_cpu *c, u64 va, const u8 
 		return e->cross;
 	memcpy(e->bytes, bytes, INSN_MAX);
 	soft_op_init(&e->cross->op[0], off, 0, 0);
-	if (!soft_decode_insn(&((struct soft_blocks *)c->svm->blocks)->decoder[key & 3], key & 3, bytes, INSN_MAX,
-			      &e->cross->op[0], &in))
-		soft_decode_invalid(&e->cross->op[0]);
+	/* With INSN_MAX bytes it always comes to an end. */
+	soft_decode_insn(&((struct soft_blocks *)c->svm->blocks)->decoder[key & 3], key & 3, bytes, INSN_MAX,
+			 &e->cross->op[0], &in);
 	nr = e->cross->op[0].len;
 	soft_op_init(&e->cross->op[1], off, 1, in.accesses);
 	e->cross->op[1].fn = op_fall;
 	e->cross->op[1].imm = off + nr;
 	e->off = off;
 	e->key = key;
-	e->nr_bytes = nr > 1 ? nr : INSN_MAX;	/* 1: no instruction, by whichever of the bytes */
+	e->nr_bytes = nr > 1 ? nr : INSN_MAX;	/* 1: none, by whichever of the bytes */
 	e->valid = true;
 	e->cross->nr = 1;
 	e->cross->code = &e->code;		/* no page's: nothing is ever linked to it */

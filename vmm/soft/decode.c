@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * From bytes to operations, by way of Zydis. What Zydis does not know is no
- * instruction and raises #UD, as does what needs a feature that no CPU model of this
+ * instruction and raises #UD (#GP if it is too long), as does what needs a feature that no CPU model of this
  * VMM shows. What is an instruction, and not implemented, stops the run.
  */
 #include "soft/decode.h"
@@ -23,11 +23,17 @@ void soft_decode_invalid(struct soft_op *op)
 		op->len = 1;
 }
 
+/* More than 15 bytes: #GP(0), whatever they would mean (SDM 3A 6.15, #GP). */
+static int op_too_long(struct soft_cpu *c, const struct soft_op *op)
+{
+	return soft_raise_error(c, op, VEC_GP, 0);
+}
+
 static int op_unimplemented(struct soft_cpu *c, const struct soft_op *op)
 {
 	u64 rip = soft_op_rip(c, op);
 	GString *hex = g_string_new(NULL);
-	u8 byte[15];
+	u8 byte[INSN_MAX];
 	gpa_t gpa;
 	u32 i;
 
@@ -155,7 +161,8 @@ bool soft_decode_integer(struct soft_decode *d, struct soft_op *op)
 {
 	return soft_decode_mov(d, op) || soft_decode_alu(d, op) || soft_decode_flow(d, op) ||
 	       soft_decode_stack(d, op) || soft_decode_shift(d, op) || soft_decode_mul(d, op) ||
-	       soft_decode_bit(d, op) || soft_decode_atomic(d, op) || soft_decode_string(d, op);
+	       soft_decode_bit(d, op) || soft_decode_atomic(d, op) || soft_decode_string(d, op) ||
+	       soft_decode_decimal(d, op);
 }
 
 static bool soft_decode_known(struct soft_decode *d, struct soft_op *op)
@@ -192,10 +199,12 @@ bool soft_decode_insn(const ZydisDecoder *decoder, u32 mode, const u8 *bytes, u3
 
 	memset(in, 0, sizeof(*in));
 	status = ZydisDecoderDecodeFull(decoder, bytes, room, &insn, arg);
-	if (status == ZYDIS_STATUS_NO_MORE_DATA)
+	if (status == ZYDIS_STATUS_NO_MORE_DATA && room < INSN_MAX)
 		return false;
 	if (!ZYAN_SUCCESS(status)) {
 		soft_decode_invalid(op);
+		if (status == ZYDIS_STATUS_NO_MORE_DATA || status == ZYDIS_STATUS_INSTRUCTION_TOO_LONG)
+			op->fn = op_too_long;
 		in->ends_block = true;
 		return true;
 	}

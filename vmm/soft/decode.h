@@ -26,10 +26,13 @@ struct soft_insn {
 	u8 accesses;
 };
 
+/* Bytes that an instruction may have. */
+#define INSN_MAX	15u
+
 /*
- * Decode one instruction of at most `room` bytes into op. False if more bytes would be
- * needed: it does not end within `room`. Bytes that are no instruction become one that
- * raises #UD; what is not implemented, one that stops the run. decode.c
+ * Decode one instruction from `room` bytes, INSN_MAX at most, into op. False if more bytes
+ * would be needed: it does not end within `room`. Bytes that are no instruction become one that
+ * raises #UD, what is longer than INSN_MAX one that raises #GP; what is not implemented, one that stops the run. decode.c
  */
 bool soft_decode_insn(const ZydisDecoder *decoder, u32 mode, const u8 *bytes, u32 room, struct soft_op *op,
 		      struct soft_insn *in);

@@ -50,7 +50,10 @@ static int soft_gate_fault(struct soft_cpu *c, const struct soft_delivery *e, u8
 	return soft_fault_error(c, vector, e->vector * 8u + 2 + e->ext);
 }
 
-/* RFLAGS as pushed: RF tells a fault's handler to let the instruction through (SDM 3B 17.3.1.1 [18.3.1.1]). */
+/*
+ * RFLAGS as pushed: RF tells a handler to let the instruction through that it returns to, one that
+ * faulted or, by RF itself, a repeated string in the middle (SDM 3B 17.3.1.1 [18.3.1.1]).
+ */
 static u64 soft_pushed_flags(const struct soft_cpu *c, const struct soft_delivery *e)
 {
 	u64 flags = soft_rflags(c);

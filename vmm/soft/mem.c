@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "soft/soft-mem.h"
+#include "soft/system.h"
 
 #define APIC_PAGE	0xfee00000ull
 
@@ -74,8 +75,9 @@ static int soft_translate_range(struct soft_cpu *c, u64 va, u32 len, enum soft_a
 		c->fault = (struct soft_fault){ .vector = VEC_GP, .has_error = true };
 		return SOFT_FAULT;
 	}
-	/* SDM 3A 6.15, #AC: by the operand's size, which is a power of two or, 80 bits, one with 64. */
-	if (unlikely(c->align_check) && !system && va & ((len == 10 ? 8 : len & -len) - 1)) {
+	/* SDM 3A 6.15, #AC: by the operand's size, which is a power of two or, 80 bits, one with 64. #GP goes first (6.9). */
+	if (unlikely(c->align_check) && !system && va & ((len == 10 ? 8 : len & -len) - 1) &&
+	    (c->mode != MODE_64 || soft_canonical(va))) {
 		c->fault = (struct soft_fault){ .vector = VEC_AC, .has_error = true };
 		return SOFT_FAULT;
 	}

@@ -144,8 +144,11 @@ static int op_io_string(struct soft_cpu *c, const struct soft_op *op)
 		if (c->left <= 0)
 			break;
 	}
-	/* Interrupts come between elements: RIP stays until the count is 0. */
-	return soft_end(c, op, io_index(c, op, X86_RCX) ? soft_op_rip(c, op) : soft_op_next(c, op));
+	/* Interrupts come between elements: RIP stays until the count is 0, and they push RF = 1, as str_repeat() says. */
+	if (!io_index(c, op, X86_RCX))
+		return soft_end(c, op, soft_op_next(c, op));
+	c->sysflags |= X86_EFLAGS_RF;
+	return soft_end(c, op, soft_op_rip(c, op));
 }
 
 /* The memory operand of INS and OUTS is hidden or visible as Zydis likes; find it. */

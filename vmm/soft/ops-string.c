@@ -254,6 +254,8 @@ static inline int str_repeat(struct soft_cpu *c, const struct soft_op *op,
 		if (unlikely(c->left - (s64)((op->n + 1) * c->cpi) <= 0) && str_get(c, op, X86_RCX)) {
 			soft_retire(c, op);
 			c->rip = soft_op_rip(c, op);
+			/* What comes now pushes RF = 1 (SDM 3B 17.3.1.1 [18.3.1.1]); soft_step() clears it. */
+			c->sysflags |= X86_EFLAGS_RF;
 			return SOFT_OK;
 		}
 	}

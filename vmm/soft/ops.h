@@ -198,6 +198,7 @@ bool soft_decode_atomic(struct soft_decode *d, struct soft_op *op);	/* ops-atomi
 bool soft_decode_stack(struct soft_decode *d, struct soft_op *op);	/* ops-stack.c */
 bool soft_decode_flow(struct soft_decode *d, struct soft_op *op);	/* ops-flow.c */
 bool soft_decode_string(struct soft_decode *d, struct soft_op *op);	/* ops-string.c */
+bool soft_decode_decimal(struct soft_decode *d, struct soft_op *op);	/* ops-decimal.c */
 
 /* Is fn a CMP or TEST of a register with a register (form 0) or an immediate (form 1)? Size as an index. ops-alu.c */
 bool soft_alu_compare(soft_fn fn, u32 *test, u32 *form, u32 *size);

@@ -53,6 +53,8 @@ static int soft_step(struct soft_cpu *c)
 	b = soft_block_lookup(c, single, &ret);
 	if (unlikely(!b))
 		return ret;
+	/* RF lasts for one instruction; no event is taken before that is done, but in a repeated string (str_repeat()). */
+	c->sysflags &= ~X86_EFLAGS_RF;
 	if (likely(!single))
 		return b->op[0].fn(c, b->op);
 	c->shadow = false;
