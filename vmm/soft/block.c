@@ -303,8 +303,16 @@ static struct soft_exec *soft_exec_new(void)
 	return e;
 }
 
+/* Nothing can be fetched from a device: reported, and the guest ends. */
+static int soft_device_code(struct soft_cpu *c, gpa_t gpa)
+{
+	fb_err("soft: vCPU %u executes device memory at 0x%llx", c->vcpu->id, (unsigned long long)gpa);
+	c->leave = RUN_SHUTDOWN;
+	return SOFT_LEAVE;
+}
+
 /* The instruction at va crosses into the next page: fetch its bytes by both translations, and use a block of our own. */
-static struct soft_block *soft_block_cross(struct soft_cpu *c, u64 va, const u8 *page, u32 off, u8 key)
+static struct soft_block *soft_block_cross(struct soft_cpu *c, u64 va, const u8 *page, u32 off, u8 key, int *ret)
 {
 	struct soft_exec *e = c->exec;
 	u32 first = (u32)PAGE_SIZE - off, nr;
@@ -313,10 +321,13 @@ static struct soft_block *soft_block_cross(struct soft_cpu *c, u64 va, const u8 
 	struct soft_insn in;
 
 	memcpy(bytes, page + off, first);
-	if (soft_translate(c, va + first, ACCESS_FETCH, false, &x))
+	if (soft_translate(c, c->mode == MODE_64 ? va + first : (u32)(va + first), ACCESS_FETCH, false, &x))
 		return NULL;
-	if (x.hva)
-		memcpy(bytes + first, x.hva, INSN_MAX - first);
+	if (!x.hva) {
+		*ret = soft_device_code(c, x.gpa);
+		return NULL;
+	}
+	memcpy(bytes + first, x.hva, INSN_MAX - first);
 	if (!e)
 		e = c->exec = soft_exec_new();
 	if (e->valid && e->off == off && e->key == key && memcmp(bytes, e->bytes, e->nr_bytes) == 0)
@@ -373,10 +384,7 @@ struct soft_block *soft_block_lookup(struct soft_cpu *c, bool single, int *ret)
 		if (soft_translate(c, va, ACCESS_FETCH, false, &xlat))
 			return NULL;
 		if (!xlat.hva) {
-			fb_err("soft: vCPU %u executes device memory at 0x%llx", c->vcpu->id,
-			       (unsigned long long)xlat.gpa);
-			c->leave = RUN_SHUTDOWN;
-			*ret = SOFT_LEAVE;
+			*ret = soft_device_code(c, xlat.gpa);
 			return NULL;
 		}
 		code = soft_code_get(c->svm, &xlat);
@@ -393,7 +401,7 @@ struct soft_block *soft_block_lookup(struct soft_cpu *c, bool single, int *ret)
 		link = c->link;
 		c->link = NULL;
 		if (!b) {
-			b = soft_block_cross(c, va, code->hva, off, key);
+			b = soft_block_cross(c, va, code->hva, off, key, ret);
 			link = NULL;
 			if (!b)
 				return NULL;

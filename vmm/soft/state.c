@@ -104,7 +104,7 @@ void soft_set_state(struct soft_cpu *c, const struct x86_state *s)
 	memset(c->dr, 0, sizeof(c->dr));
 	c->dr[6] = DR6_FIXED;
 	c->dr[7] = DR7_FIXED;
-	c->shadow = c->want_window = c->irq_pending = c->nmi_masked = false;
+	c->shadow = c->want_window = c->irq_pending = c->nmi_pending = c->nmi_masked = false;
 	/* In protected mode CPL is the DPL of SS (SDM 3C 25.9 [24.4.1]); in real mode it is 0. */
 	c->cpl = s->cr0 & X86_CR0_PE ? s->ss.attr >> SEG_ATTR_DPL_SHIFT & 3 : 0;
 	soft_set_rflags(c, s->rflags);
