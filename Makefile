@@ -69,10 +69,10 @@ SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare 
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu hist lines procstat report roi util
-GUEST_TESTS := init multi-fault ipi-pingpong first-touch topology-check counters-check bad-guest
+GUEST_TESTS := init multi-fault ipi-pingpong first-touch fixed-work topology-check counters-check bad-guest
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
-GUEST_BARE64 := apic decimal exceptions modes paging smc strings tsc
+GUEST_BARE64 := apic decimal bad exceptions modes paging smc strings tsc
 BARE64_LIB := boot.S console.c pages.c smp.c traps.c
 # The same, for host-tools/bench.sh, not in the initramfs.
 GUEST_TOOLS := stopwatch

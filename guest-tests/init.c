@@ -558,7 +558,7 @@ static void run_shell(struct init *in)
 	int status;
 
 	console("no control port (" CONTROL_PORT "): a shell on the console; leave it with exit");
-	console("programs: multi-fault, ipi-pingpong, first-touch, topology-check, counters-check, bad-guest");
+	console("programs: multi-fault, ipi-pingpong, first-touch, fixed-work, topology-check, counters-check, bad-guest");
 	pid = fork();
 	if (pid == 0) {
 		sigset_t none;

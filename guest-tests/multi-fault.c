@@ -21,6 +21,8 @@
  * rounds only, the guest's fault counter between them is `faults` plus what a
  * few wake-ups cost, and faults_per_s is faults over the time between marks.
  *
+ * With --rounds N each thread does exactly N rounds, however long they take.
+ *
  * A machine too slow to finish a round in the grace time after the duration
  * stops in mid-round: then `faults` still is every page touched between the
  * marks, `partial` is 1 and a warning says so.
@@ -71,6 +73,7 @@ struct load {
 	enum zap zap;
 	u32 pages;		/* a round of one thread */
 	u64 warmup_ns, duration_ns, grace_ns;
+	u64 rounds;		/* of each thread; 0 = until the duration is over */
 	char *map;		/* first: the one mapping */
 	struct worker *worker;
 	struct roi roi;
@@ -135,6 +138,14 @@ static void end_region(struct load *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* Is this thread's last round done? */
+static bool finished(const struct worker *w)
+{
+	const struct load *l = w->load;
+
+	return l->rounds ? w->rounds >= l->rounds : clock_ns() >= l->deadline_ns;
+}
+
 /* own: rounds until the deadline. A thread that was stopped leaves its last round unfinished. */
 static void rounds_own(struct worker *w)
 {
@@ -148,7 +159,7 @@ static void rounds_own(struct worker *w)
 			break;
 		give_back(l, w->pages);
 		w->rounds++;
-	} while (clock_ns() < l->deadline_ns);
+	} while (!finished(w));
 	w->end_ns = clock_ns();
 	if (__atomic_add_fetch(&l->finished, 1, __ATOMIC_ACQ_REL) == l->nr)
 		end_region(l);
@@ -176,7 +187,7 @@ static void rounds_first(struct worker *w)
 		barrier_wait(&l->barrier);
 		if (w->index == 0) {
 			give_back_all(l);
-			l->last = stopped(l) || clock_ns() >= l->deadline_ns;
+			l->last = stopped(l) || finished(w);
 			if (l->last)
 				end_region(l);
 		}
@@ -283,7 +294,9 @@ static void run(struct load *l)
 	ts.tv_nsec = (long)(limit % 1000000000u);
 	pthread_mutex_lock(&l->lock);
 	while (!l->over)
-		if (pthread_cond_timedwait(&l->ended, &l->lock, &ts) == ETIMEDOUT)
+		if (l->rounds)
+			pthread_cond_wait(&l->ended, &l->lock);
+		else if (pthread_cond_timedwait(&l->ended, &l->lock, &ts) == ETIMEDOUT)
 			break;
 	pthread_mutex_unlock(&l->lock);
 	set_stop(l, 1);
@@ -343,11 +356,12 @@ static void usage(int status)
 {
 	fprintf(status ? stderr : stdout,
 		"usage: multi-fault THREADS [--zap own|first] [--warmup TIME] [--duration TIME]\n"
-		"                   [--pages N] [--cpus LIST]\n"
+		"                   [--rounds N] [--pages N] [--cpus LIST]\n"
 		"Each thread, bound to its CPU, faults in N (512) pages and gives them back, again and again.\n"
 		"  --zap own     each thread gives back its own pages (default)\n"
 		"  --zap first   the first thread gives back all, between barriers\n"
 		"  --warmup, --duration   default: FAULTBED_WARMUP_NS (50ms), FAULTBED_DURATION_NS (200ms)\n"
+		"  --rounds N    exactly so many of each thread, however long they take\n"
 		"  --cpus LIST   CPU of each thread in turn, as 0,2,4; default: thread i on CPU i\n");
 	exit(status);
 }
@@ -378,6 +392,7 @@ static void parse_args(struct load *l, int argc, char **argv)
 		{ "duration", required_argument, NULL, 'd' },
 		{ "pages", required_argument, NULL, 'p' },
 		{ "cpus", required_argument, NULL, 'c' },
+		{ "rounds", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -396,6 +411,8 @@ static void parse_args(struct load *l, int argc, char **argv)
 			continue;
 		else if (c == 'p' && parse_u64(optarg, 1, PAGES_MAX, &n))
 			l->pages = (u32)n;
+		else if (c == 'r' && parse_u64(optarg, 1, UINT32_MAX, &n))
+			l->rounds = n;
 		else if (c == 'c')
 			cpus = optarg;
 		else if (c == 'h')
