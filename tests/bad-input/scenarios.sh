@@ -71,6 +71,8 @@ good "the base"
 good "a matrix of distances" "[vm] distance = 10,21;21,10"
 good "every distribution" "[inject] ipi.self = fixed:50us" "[inject] ipi.smt = uniform:50us..80us" \
 	"[inject] ipi.socket = exp:50us" "[inject] ipi.remote = lognormal:50us,0.5" "[inject] ept.all = pareto:1us,2.5"
+good "rates" "[inject] ept.refault = 1/s" "[inject] ept.write_protect = 10000000/s" "[inject] ept.write_protect_delay = none"
+good "no rate" "[inject] ept.write_protect = none"
 
 # names
 bad "an unknown key" 's\.ini:3: .*memry.*memory' "[vm] memry = 1GiB"
@@ -101,6 +103,14 @@ bad "a time without a unit" 's\.ini:[0-9]+: .*(ns|us|ms)' "[run] duration = 200"
 bad "a time in an unknown unit" 's\.ini:[0-9]+: .*(ns|us|ms)' "[run] duration = 200min"
 bad "no repeats" 's\.ini:[0-9]+: .*repeat' "[run] repeat = 0"
 bad "a seed that is no number" 's\.ini:[0-9]+: .*seed' "[run] seed = lucky"
+
+# rates
+bad "a rate without its second" 's\.ini:[0-9]+: .*write_protect: .*2000/s' "[inject] ept.write_protect = 2000"
+bad "a rate of nothing" 's\.ini:[0-9]+: .*write_protect: .*from 1/s' "[inject] ept.write_protect = 0/s"
+bad "a rate beyond all measure" 's\.ini:[0-9]+: .*write_protect: .*10000000/s' "[inject] ept.write_protect = 10000001/s"
+bad "a delay in place of a rate" 's\.ini:[0-9]+: .*write_protect: .*pages a second' "[inject] ept.write_protect = fixed:3us"
+bad "a rate in place of a delay" 's\.ini:[0-9]+: .*write_protect_delay: .*fixed' "[inject] ept.write_protect_delay = 2000/s"
+bad "a misspelt rate" 's\.ini:[0-9]+: .*write_protct.*ept\.write_protect' "[inject] ept.write_protct = 2000/s"
 
 # distributions
 bad "a delay without a unit" 's\.ini:[0-9]+: .*(ns|us|ms)' "[inject] ept.all = fixed:300"

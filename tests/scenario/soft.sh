@@ -77,6 +77,8 @@ timeout = 60s
 ipi.remote = exp:5us
 ept.first_touch = uniform:1us..3us
 ept.refault = 2000/s
+ept.write_protect = 20000/s
+ept.write_protect_delay = fixed:4us
 EOT
 twice load
 tap_is "the repeats' seeds" "$(json load-1.json 'cells.0.repeats.*.seed' | tr '\n' ' ')" "7 8 9 "
@@ -84,6 +86,18 @@ tap_is "each repeat took a time of its own" "$(json load-1.json 'cells.0.repeats
 tap_like "a rate says what its time is" "$(json load-1.json 'cells.0.summary.rates.guest_page_faults_per_s.time')" '^virtual$'
 tap_like "and that there was no memory model" "$(json load-1.json 'cells.0.summary.rates.guest_page_faults_per_s.trust')" \
 	'time = virtual, no memory model'
+for r in 0 1 2; do
+	sum=0
+	for name in ept_first_touch ept_refault ept_write_protect; do
+		n=$(json load-1.json "cells.0.repeats.$r.counters.$name.value")
+		sum=$((sum + n))
+	done
+	tap_is "repeat $r: second-level faults are what their causes add up to" \
+		"$(json load-1.json "cells.0.repeats.$r.counters.ept_violations.value")" "$sum"
+	tap_ok "repeat $r: some are of writes to protected pages ($n)" test "$n" -gt 0
+	tap_is "repeat $r: and each of these was delayed" \
+		"$(json load-1.json "cells.0.repeats.$r.histograms.injected_ept_ns\.write_protect.sum")" $((n * 4000))
+done
 tap_run "$BUILD/faultbed" show load-1.json
 tap_unlike "virtual time is no time elapsed" "$OUT" 'time elapsed'
 tap_like "it is called what it is" "$OUT" 's of virtual time between the marks'
