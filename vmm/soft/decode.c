@@ -116,6 +116,9 @@ static bool soft_feature_absent(const ZydisDecodedInstruction *insn)
 	case ZYDIS_ISA_EXT_SSE4:
 	case ZYDIS_ISA_EXT_SSE4A:
 	case ZYDIS_ISA_EXT_AES:
+	case ZYDIS_ISA_EXT_AMD3DNOW:
+	case ZYDIS_ISA_EXT_GFNI:
+	case ZYDIS_ISA_EXT_PADLOCK:
 	case ZYDIS_ISA_EXT_PCLMULQDQ:
 	case ZYDIS_ISA_EXT_SHA:
 	case ZYDIS_ISA_EXT_MOVBE:
@@ -151,7 +154,7 @@ static bool soft_feature_absent(const ZydisDecodedInstruction *insn)
 	case ZYDIS_ISA_EXT_INVPCID:
 		break;
 	default:
-		return false;
+		return insn->mnemonic == ZYDIS_MNEMONIC_ENCLV;
 	}
 	/* INVPCID is shown, and POPCNT and CRC32 are in a set of their own within SSE4. */
 	return insn->meta.isa_ext != ZYDIS_ISA_EXT_INVPCID && insn->mnemonic != ZYDIS_MNEMONIC_POPCNT;

@@ -438,6 +438,16 @@ bool soft_decode_mov(struct soft_decode *d, struct soft_op *op)
 	SIMPLE(ENDBR32, op_nop)
 	SIMPLE(RDSSPD, op_nop)
 	SIMPLE(RDSSPQ, op_nop)
+	/* So are those of bound registers and of cache control, which are encoded as NOPs for that. */
+	SIMPLE(BNDCL, op_nop)
+	SIMPLE(BNDCN, op_nop)
+	SIMPLE(BNDCU, op_nop)
+	SIMPLE(BNDLDX, op_nop)
+	SIMPLE(BNDMK, op_nop)
+	SIMPLE(BNDMOV, op_nop)
+	SIMPLE(BNDSTX, op_nop)
+	SIMPLE(CLDEMOTE, op_nop)
+	SIMPLE(PREFETCHWT1, op_nop)
 #undef SIMPLE
 	default:
 		return false;
