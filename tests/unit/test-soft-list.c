@@ -165,7 +165,7 @@ static GHashTable *listed(const char *heading)
 	g_autofree char *path = g_build_filename(here, "..", "..", "docs", "soft-engine.md", NULL);
 	GHashTable *set = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	g_auto(GStrv) line = NULL;
-	bool inside = false;
+	bool inside = false, found_heading = false;
 	u32 i, k;
 
 	g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
@@ -174,7 +174,7 @@ static GHashTable *listed(const char *heading)
 		g_auto(GStrv) cell = NULL, word = NULL;
 
 		if (line[i][0] == '#')
-			inside = !strcmp(line[i], heading);
+			found_heading |= inside = !strcmp(line[i], heading);
 		if (!inside || line[i][0] != '|' || g_str_has_prefix(line[i], "| ---"))
 			continue;
 		cell = g_strsplit(line[i], "|", -1);
@@ -183,6 +183,7 @@ static GHashTable *listed(const char *heading)
 			if (g_ascii_isupper(word[k][0]))
 				g_hash_table_add(set, g_strdup(word[k]));
 	}
+	g_assert_true(found_heading);
 	return set;
 }
 
@@ -204,7 +205,6 @@ static void compare(const struct survey *s, u8 fate, const char *heading)
 	g_autoptr(GHashTable) is = found(s, fate), says = listed(heading);
 	g_autofree char *unsaid = beyond(is, says), *untrue = beyond(says, is);
 
-	g_assert_cmpuint(g_hash_table_size(says), >, 0);
 	g_assert_cmpstr(unsaid, ==, "");
 	g_assert_cmpstr(untrue, ==, "");
 }
