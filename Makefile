@@ -323,7 +323,8 @@ run:
 # What the programs under test say on stderr (they are fed bad input) goes to a file.
 CHECK_LOG = $(O)/check.log
 PROVE_END = 2>$(CHECK_LOG) || { echo "--- end of $(CHECK_LOG):"; tail -n 60 $(CHECK_LOG); exit 1; }
-PROVE = FAULTBED_BUILD=$(abspath $(O)) prove --timer $(if $(filter 1,$(V)),-v)
+# The machine's CPUs share the tests: a guest under test, nested or soft, is one busy thread.
+PROVE = FAULTBED_BUILD=$(abspath $(O)) prove -j$(shell nproc) --timer $(if $(filter 1,$(V)),-v)
 check:
 ifneq ($(VARIANT),gcc)
 	$(error make check builds the clang and sanitizer variants itself; check-unit takes CC= and SAN=)
