@@ -138,6 +138,7 @@ HAND(tf_mov_ss, "mov %ss, %eax\n pushf\n orl $0x100, (%rsp)\n popf\n mov %eax, %
 HAND(tf_pushf, "pushf\n orl $0x100, (%rsp)\n popf\n pushf\n nop\n");
 HAND(tf_popf, "pushf\n pushf\n orl $0x100, (%rsp)\n popf\n popf\n nop\n");
 HAND(tf_jump, "pushf\n orl $0x100, (%rsp)\n popf\n jmp 1f\n nop\n 1: inc %eax\n");
+/* RF in what is pushed between elements: set on Intel (SDM 3B 17.3.1.1 [18.3.1.1]), clear on AMD. */
 HAND(tf_rep, "mov $" D0 ", %edi\n mov $5, %ecx\n pushf\n orl $0x100, (%rsp)\n popf\n rep stosb\n nop\n");
 HAND(tf_fault, "pushf\n orl $0x100, (%rsp)\n popf\n mov " DEND ", %eax\n nop\n");
 HAND(tf_int3, "pushf\n orl $0x100, (%rsp)\n popf\n int3\n nop\n");
@@ -223,7 +224,7 @@ static const struct {
 	H(movs_overlap_df), H(movs_zero), H(movs_addr32), H(movs_addr32_zero), H(stos_all), H(stos_df_all), H(stos_pages),
 	H(stos_half_ro), H(lods_guard), H(scas_all), H(scas_df), H(cmps_same), H(cmps_guard_di), H(scas_flags_at_fault),
 	H(movs_fs), HF(tf_one, FLAG_AF), HF(tf_mov_ss, FLAG_AF), HF(tf_pushf, FLAG_AF), HF(tf_popf, FLAG_AF), HF(tf_jump, FLAG_AF),
-	HF(tf_rep, FLAG_AF), HF(tf_fault, FLAG_AF), HF(tf_int3, FLAG_AF), HAT(tf_cross, 0xff0),
+	HF(tf_rep, FLAG_AF | (u32)X86_EFLAGS_RF), HF(tf_fault, FLAG_AF), HF(tf_int3, FLAG_AF), HAT(tf_cross, 0xff0),
 	HF(ac_load, FLAG_AF), HF(ac_store, FLAG_AF), HF(ac_push, FLAG_AF), HF(ac_x87, FLAG_AF),
 	H(insn_too_long), H(insn_15), H(insn_too_long_mov), HAT(insn_15, 0xff9), H(rex_ignored), H(rex_last), H(int3_mid), H(int3_long),
 	H(xlat_wrap), H(xlat_addr32), H(jrcxz_addr32), H(loop_addr32),

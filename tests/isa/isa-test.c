@@ -160,7 +160,7 @@ static void test_all(struct test *t, u32 *points, u32 *failed)
 
 int main(int argc, char **argv)
 {
-	struct test *t = g_new0(struct test, 1);
+	struct test *t = g_aligned_alloc0(1, sizeof(*t), _Alignof(struct test));
 	u32 points = 0, failed = 0;
 
 	t->opt = (struct options){ .seed = 1, .count = 10000, .one = -1, .explain = 3 };
@@ -185,6 +185,6 @@ int main(int argc, char **argv)
 		isa_soft_free(t->soft);
 	isa_native_free(t->native);
 	g_free(t->opt.family);
-	g_free(t);
+	g_aligned_free(t);
 	return failed ? 1 : points ? 0 : 2;
 }
