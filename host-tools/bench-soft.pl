@@ -18,6 +18,7 @@ use warnings;
 use Getopt::Long;
 use IO::Select;
 use JSON::PP;
+use List::Util qw(min);
 use POSIX qw(mkfifo WNOHANG);
 use Fcntl qw(O_RDWR O_NONBLOCK);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC usleep);
@@ -74,10 +75,13 @@ sub shape
 		mib => $cpus <= 8 ? 512 : $cpus <= 40 ? 2048 : 4096,
 		# Virtual ms of the loop; no shorter than a few rounds of one thread.
 		one_ms => $ms, all_ms => $all < 4 ? 4 : int($all),
-		# On TCG, host time, and under icount, 1 ns an instruction of whichever vCPU.
-		tcg_ms => $opt{quick} ? 500 : 2000, icount_ms => $opt{quick} ? 50 : 200,
+		# On TCG, host time, and under icount, 1 ns an instruction of whichever vCPU. Enough for some rounds of
+		# every thread: none has given pages back, and so flushed other vCPUs' TLBs, before its first one ends.
+		tcg_ms => $opt{quick} ? 500 + 50 * $cpus : 2000 + 250 * $cpus,
+		icount_ms => $opt{quick} ? 20 + 10 * $cpus : 200 + 10 * $cpus,
 		# One of TCG's runs takes minutes where one of ours takes seconds.
-		tcg_runs => $cpus > 64 ? 1 : $cpus > 8 ? 2 : $opt{runs},
+		tcg_runs => $cpus > 64 ? 1 : $cpus > 8 ? min(2, $opt{runs}) : $opt{runs},
+		icount_runs => $cpus > 8 ? 1 : $opt{runs},
 	};
 }
 
@@ -331,8 +335,8 @@ sub qemu
 		note("$who $size: the loop ended with status $done" . (defined $to ? '' : ', without its marks'));
 	} else {
 		keep($who, $size, 'all_faults', $report{faults} / ($to - $from));
-		note(sprintf "%s %s: the loop was stopped in mid-round: %d faults in %.1f s", $who, $size, $report{faults},
-		     $to - $from) if $report{partial};
+		note(sprintf "%s %s: the loop was stopped after %d whole rounds, %d faults in %.1f s: too high a rate if few",
+		     $who, $size, $report{rounds} // 0, $report{faults}, $to - $from) if $report{partial};
 		say_progress(sprintf "%s %s, run %d: up in %.2f s, %.0f faults a second", $who, $size, $run, $up,
 			     $value{$who}{$size}{all_faults}[-1]);
 	}
@@ -457,7 +461,7 @@ for my $run (1 .. $opt{runs}) {
 
 		soft($shape, $run) if $wanted{soft};
 		for my $who (grep { $wanted{$_} } qw(tcg icount)) {
-			qemu($who, $shape, $run) if $run <= $shape->{tcg_runs};
+			qemu($who, $shape, $run) if $run <= $shape->{"${who}_runs"};
 		}
 	}
 }
