@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: run the kernel's selftests under /selftests, each with a time-out, and
-# print a line for each: "selftest SET/NAME VERDICT DETAIL". pass, fail STATUS, skip
+# print a line for each: "selftest SET/NAME VERDICT SECONDS | DETAIL". pass, fail STATUS, skip
 # (the kselftest status 4, or nothing but skipped points), time-out. Their output follows
 # a failure, cut short.
 #
@@ -28,12 +28,21 @@ arguments()
 	esac
 }
 
+# Hundredths of a second since the start.
+now()
+{
+	read -r up _ </proc/uptime
+	echo $((${up%.*} * 100 + 1${up#*.} - 100))
+}
+
 for test; do
 	[ -x "$test" ] || continue
 	out=/tmp/selftests/out
+	begin=$(now)
 	# shellcheck disable=SC2046
 	(cd "${test%/*}" && exec timeout -s KILL "$limit" "./${test##*/}" $(arguments "$test")) >$out 2>&1 </dev/null
 	status=$?
+	took=$(($(now) - begin))
 	case $status in
 	0)
 		if grep -q '^ok [0-9].*# SKIP' $out && ! grep -q '^ok [0-9]' $out; then verdict=skip; else verdict=pass; fi ;;
@@ -46,7 +55,7 @@ for test; do
 	skip) detail=$(grep -i -m1 skip $out | tr -d '\r' | cut -c1-100) ;;
 	*) detail=$(grep -iE -m1 'not ok|fail|error|bail' $out | tr -d '\r' | cut -c1-100) ;;
 	esac
-	echo "selftest $test $verdict${detail:+ | $detail}"
+	echo "selftest $test $verdict $((took / 100)).$((took / 10 % 10))$((took % 10)) s${detail:+ | $detail}"
 	case $verdict in
 	fail* | time-out) tail -n 8 $out | sed 's/^/    /' | cut -c1-160 ;;
 	esac
