@@ -5,14 +5,14 @@
 # check: the images of guest-tests/bare/ on the soft engine, on nested KVM and on plain
 # QEMU TCG. Each image speaks TAP. A point that fails must be in bare.expect, with the
 # reason; where CPUs disagree about one, that is printed (BARE_ENGINES="soft tcg": some
-# of them only).
+# of them only; BARE_IMAGES likewise).
 
 . "$(dirname "$0")/../tap.sh"
 cd "$TAP_DIR" || exit 1
 export TAP_TIMEOUT=1800
 
 expect=$TOP/tests/guest/bare.expect
-images="exceptions paging modes strings smc tsc apic decimal"
+images=${BARE_IMAGES:-exceptions paging modes strings smc tsc apic decimal}
 engines=${BARE_ENGINES:-tcg nested soft}
 
 # One image by QEMU: NAME.tcg is what it said.
