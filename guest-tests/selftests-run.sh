@@ -22,7 +22,7 @@ arguments()
 {
 	case $1 in
 	mm/uffd-stress) echo anon 20 16 ;;
-	mm/transhuge-stress) echo -d 2 ;;
+	mm/transhuge-stress) echo -d 1 ;;
 	mm/mremap_test) echo ;;
 	mm/va_high_addr_switch) echo ;;
 	esac

@@ -14,7 +14,7 @@ expect=$TOP/tests/guest/selftests.expect
 engine=${SELFTESTS_ENGINE:-soft}
 # Seconds of the guest for each program. On soft one costs its host about a quarter of a minute for each busy CPU.
 limit=60
-[ "$engine" != soft ] || limit=2
+[ "$engine" != soft ] || limit=3
 
 skip_all()
 {
