@@ -136,7 +136,7 @@ GUEST_CC ?= $(if $(shell command -v musl-gcc),musl-gcc,gcc)
 GUEST_CFLAGS = -std=gnu11 -O2 -g -D_GNU_SOURCE $(WARN) -static -pthread -Iguest-tests -Ivmm -MMD -MP
 # musl-gcc has no -m32.
 BARE_CC ?= gcc
-BARE64_CFLAGS = -std=gnu11 -O1 -g $(WARN) -Iguest-tests/bare -m64 -ffreestanding -mno-red-zone -mgeneral-regs-only \
+BARE64_CFLAGS = -std=gnu11 -O1 -g $(WARN) -Iguest-tests -Iguest-tests/bare -m64 -ffreestanding -mno-red-zone -mgeneral-regs-only \
 	-mcmodel=small -fno-pic -fno-pie -fno-stack-protector -fomit-frame-pointer -fcf-protection=none \
 	-fno-asynchronous-unwind-tables -MMD -MP
 BARE64_LDFLAGS = -m elf_x86_64 -static --build-id=none -z noexecstack -z max-page-size=4096 --no-warn-rwx-segments

@@ -3,7 +3,7 @@
  * From the Multiboot entry (32-bit, paging off) or a SIPI (real mode) to C in long
  * mode; the entries of all vectors; the way to ring 3 and back.
  */
-#include "bare64.h"
+#include "bare/bare64.h"
 
 #define MULTIBOOT_MAGIC	0x1badb002
 

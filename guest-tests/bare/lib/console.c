@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The first serial port, TAP, the command line, and what C compilers call by themselves. */
-#include "bare64.h"
+#include "bare/bare64.h"
 
 #define FIFO_BYTES	16
 #define OPTIONS_MAX	512

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Page tables and pages for tests. */
-#include "bare64.h"
+#include "bare/bare64.h"
 
 extern u64 boot_pml4[];
 static u64 heap = BARE_HEAP;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Local APICs in both modes, and application processors. */
-#include "bare64.h"
+#include "bare/bare64.h"
 
 #define APIC_BASE	0xfee00000ul
 #define BASE_ENABLE	0x800u
@@ -123,7 +123,7 @@ u32 smp_start(void)
 		apic_icr(id, ICR_INIT | ICR_ASSERT);
 		apic_icr(id, ICR_SIPI | ICR_ASSERT | BARE_TRAMPOLINE >> 12);
 		/* Long enough for a busy emulator, and over at once where there is a CPU. */
-		end = rdtsc() + WAIT_TICKS / 10;
+		end = rdtsc() + WAIT_TICKS / 30;
 		while (!aps[nr_cpus].up && (s64)(rdtsc() - end) < 0)
 			cpu_relax();
 		if (aps[nr_cpus].up)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* IDT, TSSs, and what becomes of a trap. */
-#include "bare64.h"
+#include "bare/bare64.h"
 
 struct gate {
 	u16 low, selector, flags, middle;
