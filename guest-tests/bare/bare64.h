@@ -366,8 +366,8 @@ static inline u64 rdtsc(void)
 }
 static inline void barrier(void) { asm volatile("" : : : "memory"); }
 
-/* Wait with a limit that no working CPU comes near; true if the condition came to hold. */
-#define WAIT_TICKS	10000000000ul
+/* Wait with a limit that no working CPU comes near, be it one of four on a busy host; true if the condition came to hold. */
+#define WAIT_TICKS	30000000000ul
 #define wait_for(cond) ({						\
 	u64 wait_end = rdtsc() + WAIT_TICKS;				\
 	bool wait_good;							\
