@@ -63,7 +63,7 @@ SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf i
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart
 SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-vm refault report run-threads sample \
-	session session-snapshot snapshot snapshot-cache vcpu vm
+	session session-control session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare cpio direct front initramfs job \
 	nested records result-json result-read show show-table stats summary
 
