@@ -273,7 +273,7 @@ static void test_bad_maps(void)
 	static const char *const bad[] = {
 		"ffffffff81000000 T a\n\n", "ffffffff81000000 T a\nffffffff81000001 T\n",
 		"ffffffff81000000 T a\nffffffff81000001\n", "ffffffff81000000 T a\n T b\n",
-		"ffffffff81000000 T a\nffffffff81000001 TT b\n", "ffffffff81000000 T a\n\x7f" "ELF\n",
+		"ffffffff81000000 T a\nffffffff81000001 TT b\n", ("ffffffff81000000 T a\n\x7f" "ELF\n"),
 		"ffffffff81000000 T a\nffffffff81000001 T ",
 	};
 	struct fixture f;
