@@ -30,7 +30,7 @@
 #define TICK_USEC		200000
 
 /* In the page at ISA_NATIVE; the code in assembly below knows the offsets. */
-#define ISA_NATIVE		0x0f000000
+#define ISA_NATIVE		0x6d5a3000	/* no address that snippets make of round numbers */
 struct isa_native {
 	struct isa_regs in;		/* 0 */
 	u64 host_rsp, host_fs;		/* HOST_RSP, HOST_FS */
