@@ -10,6 +10,8 @@
 #ifndef SESSION_INTERNAL_H
 #define SESSION_INTERNAL_H
 
+#include <json-glib/json-glib.h>
+
 #include "console.h"
 #include "refault.h"
 #include "sample.h"
