@@ -142,6 +142,7 @@ static void soft_vcpu_destroy(struct vcpu *vcpu)
 	if (!c)
 		return;
 	soft_tlb_destroy(c);
+	g_free(c->exec);
 	g_aligned_free(c);
 	vcpu->engine = NULL;
 }
