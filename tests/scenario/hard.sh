@@ -46,8 +46,11 @@ insns=$(json booted.json 'cells.1.repeats.0.counters.instructions.value')
 tap_ok "this is the hard build: $misses misses in $insns instructions" test "$((misses * 500))" -gt "$insns"
 
 # Where the front end looks for a VMM, it finds this one. The images tsc and apic mostly wait, all four vCPUs spinning,
-# which takes minutes here.
-tap_ok "the bare-metal tests pass" env BARE_ENGINES=soft BARE_IMAGES="exceptions paging modes strings smc decimal" \
-	FAULTBED_BUILD="$BUILD" "$TOP/tests/guest/bare.sh"
+# which takes minutes here. A stale entry stays visible until it is replaced, and of four the next few accesses leave none.
+cat "$TOP/tests/guest/bare.expect" - >bare.expect <<'END'
+soft paging | stale: * | evicted already
+END
+tap_ok "the bare-metal tests pass" env BARE_ENGINES=soft BARE_STALE= BARE_IMAGES="exceptions paging modes strings smc decimal" \
+	BARE_EXPECT="$TAP_DIR/bare.expect" FAULTBED_BUILD="$BUILD" "$TOP/tests/guest/bare.sh"
 
 tap_done
