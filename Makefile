@@ -319,8 +319,8 @@ run:
 	@mkdir -p out
 	$(Q)$(O)/faultbed run scenarios/first-run.ini -o out/first-run.json
 
-# What TEST=hard makes difficult: the soft engine. tests/scenario/hard.sh boots guests on it. (Of the lockstep
-# runner's own tests those of the quantum do not fit one of 1 ns.)
+# What TEST=hard makes difficult: the soft engine. tests/scenario/hard.sh boots guests on it. (Its other
+# unit tests pass as well, but are the same there.)
 HARD_TESTS := $(patsubst %,$(B)/tests/unit/test-%,$(UNIT_soft) snapshot) $(ISA_TEST)
 .PHONY: hard check-hard
 hard: $(VMM) $(HARD_TESTS)

@@ -209,9 +209,6 @@ static void lockstep_init(struct lockstep *ls)
 	ls->cpu = g_new0(struct lockstep_cpu, vm->topo.nr_cpus);
 	ls->heap = g_new0(struct lockstep_cpu *, vm->topo.nr_cpus);
 	ls->quantum = MAX(cost(&vm->cost, quantum), 1);
-#ifdef FAULTBED_HARD
-	ls->quantum = 1;	/* the next vCPU's turn after every block */
-#endif
 	vm->runner = ls;
 	vm->kick = lockstep_kick;
 	vm->kick_all = lockstep_kick_all;
