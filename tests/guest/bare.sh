@@ -5,7 +5,7 @@
 # check: the images of guest-tests/bare/ on the soft engine, on nested KVM and on plain
 # QEMU TCG. Each image speaks TAP. A point that fails must be in bare.expect, with the
 # reason; where CPUs disagree about one, that is printed (BARE_ENGINES="soft tcg": some
-# of them only; BARE_IMAGES likewise; BARE_EXPECT: another file; BARE_STALE= : soft need not keep stale entries).
+# of them only; BARE_IMAGES likewise; BARE_EXPECT: another file).
 
 . "$(dirname "$0")/../tap.sh"
 cd "$TAP_DIR" || exit 1
@@ -137,7 +137,7 @@ for engine in $engines; do
 		fi ;;
 	soft)
 		for apic in xapic x2apic; do
-			if run_faultbed soft-$apic soft $apic ${BARE_STALE-stale=must}; then
+			if run_faultbed soft-$apic soft $apic stale=must; then
 				judge soft-$apic soft
 				labels="$labels soft-$apic"
 			else

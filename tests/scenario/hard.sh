@@ -50,7 +50,7 @@ tap_ok "this is the hard build: $misses misses in $insns instructions" test "$((
 cat "$TOP/tests/guest/bare.expect" - >bare.expect <<'END'
 soft paging | stale: * | evicted already
 END
-tap_ok "the bare-metal tests pass" env BARE_ENGINES=soft BARE_STALE= BARE_IMAGES="exceptions paging modes strings smc decimal" \
+tap_ok "the bare-metal tests pass" env BARE_ENGINES=soft BARE_IMAGES="exceptions paging modes strings smc decimal" \
 	BARE_EXPECT="$TAP_DIR/bare.expect" FAULTBED_BUILD="$BUILD" "$TOP/tests/guest/bare.sh"
 
 tap_done
