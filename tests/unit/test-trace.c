@@ -241,7 +241,8 @@ static void test_symbols(void)
 	expect_symbol(s, 0xffffffff80ffffff, NULL, 0);
 	expect_symbol(s, 0xffffffff81000000, "a", 0);
 	expect_symbol(s, 0xffffffff810000ff, "a", 0xff);
-	expect_symbol(s, 0xffffffff81000190, "b", 0x90);
+	expect_symbol(s, 0xffffffff8100017f, "b", 0x7f);
+	expect_symbol(s, 0xffffffff81000190, NULL, 0);
 	expect_symbol(s, 0xffffffff81000200, "c", 0);
 	/* Far behind the last one it is somebody else's. */
 	expect_symbol(s, 0xffffffff81000200 + MIB - 1, "c", MIB - 1);

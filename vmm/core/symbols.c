@@ -10,6 +10,7 @@
 struct symbol {
 	u64 address;
 	const char *name;
+	bool text;		/* data is kept too: where it begins, the function before it ends */
 };
 
 struct symbols {
@@ -17,22 +18,25 @@ struct symbols {
 	char *text;		/* the file, cut into lines; names point into it */
 };
 
+/* Of several at one address a function's name comes last, where symbols_find() looks. */
 static int symbol_compare(const void *a, const void *b)
 {
-	u64 x = ((const struct symbol *)a)->address, y = ((const struct symbol *)b)->address;
+	const struct symbol *x = a, *y = b;
 
-	return x < y ? -1 : x > y;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return (int)x->text - (int)y->text;
 }
 
 /* "ffffffff81000000 T _text" */
-static bool symbol_parse(char *line, struct symbol *s, bool *text)
+static bool symbol_parse(char *line, struct symbol *s)
 {
 	char *end;
 
 	s->address = g_ascii_strtoull(line, &end, 16);
 	if (end == line || end[0] != ' ' || !end[1] || end[2] != ' ' || !end[3])
 		return false;
-	*text = strchr("tTwW", end[1]) != NULL;
+	s->text = strchr("tTwW", end[1]) != NULL;
 	s->name = end + 3;
 	return true;
 }
@@ -53,19 +57,17 @@ struct symbols *symbols_read(const char *path, char **err)
 	}
 	for (line = symbols->text; *line; line = next) {
 		struct symbol s;
-		bool text;
 
 		nr++;
 		next = line + strcspn(line, "\n");
 		if (*next)
 			*next++ = '\0';
-		if (!symbol_parse(line, &s, &text)) {
+		if (!symbol_parse(line, &s)) {
 			*err = g_strdup_printf("%s:%u: not a line of a System.map (address, type, name)", path, nr);
 			symbols_free(symbols);
 			return NULL;
 		}
-		if (text)
-			g_array_append_val(symbols->symbol, s);
+		g_array_append_val(symbols->symbol, s);
 	}
 	g_array_sort(symbols->symbol, symbol_compare);
 	return symbols;
@@ -98,8 +100,8 @@ const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset
 		return NULL;
 	s = &g_array_index(symbols->symbol, struct symbol, low - 1);
 	*offset = address - s->address;
-	/* Behind the end of the text there is data. */
+	/* What follows the end of the text need not have a symbol of its own. */
 	if (strcmp(s->name, "_etext") == 0)
 		return NULL;
-	return *offset < SYMBOL_MAX_SIZE ? s->name : NULL;
+	return s->text && *offset < SYMBOL_MAX_SIZE ? s->name : NULL;
 }

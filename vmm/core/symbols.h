@@ -10,7 +10,7 @@
 
 struct symbols;
 
-/* Read a System.map. NULL with *err (g_free()) naming file, line and what is wrong; text symbols (t, T, w, W) are kept. */
+/* Read a System.map. NULL with *err (g_free()) naming file, line and what is wrong; functions are t, T, w and W. */
 struct symbols *symbols_read(const char *path, char **err);
 /* symbols may be NULL. */
 void symbols_free(struct symbols *symbols);
