@@ -226,7 +226,7 @@ int snapshot_write(const struct vm *vm, const GByteArray *state, const char *pat
 
 static enum snapshot_found damaged(const char *path, const char *what, char **err)
 {
-	*err = g_strdup_printf("%s: %s: no sound snapshot; delete it, it will be made anew", path, what);
+	*err = g_strdup_printf("%s: %s: no sound snapshot; --save-snapshot makes one", path, what);
 	return SNAPSHOT_DAMAGED;
 }
 

@@ -199,7 +199,7 @@ static enum snapshot_found open_it(struct rig *r, const char *path, const char *
 		if (what)
 			g_assert_nonnull(strstr(err, what));
 		if (found == SNAPSHOT_DAMAGED)
-			g_assert_nonnull(strstr(err, "delete it"));
+			g_assert_nonnull(strstr(err, "--save-snapshot makes one"));
 		g_assert_cmpint(snap.fd, ==, -1);
 	}
 	g_free(err);

@@ -42,7 +42,7 @@ void saver_fail(struct saver *s, const char *fmt, ...)
 	what = g_strdup_vprintf(fmt, ap);
 	va_end(ap);
 	if (s->loading)
-		s->err = g_strdup_printf("%s: %s%s%s%s: no sound snapshot by this build; delete it, it will be made anew",
+		s->err = g_strdup_printf("%s: %s%s%s%s: no sound snapshot by this build; --save-snapshot makes one",
 					 s->file, *s->section ? "section " : "", s->section,
 					 *s->section ? ": " : "", what);
 	else
