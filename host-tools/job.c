@@ -166,6 +166,11 @@ static bool cell_cost_model(struct cell *cell)
 	}
 	if (strchr(name, '/')) {
 		cell->cost_model = g_strdup(name);
+		if (!g_file_test(name, G_FILE_TEST_EXISTS)) {
+			fb_err("%s: vm.cost_model: there is no file %s; the path is relative to the scenario's folder",
+			       scenario_origin(s, "vm", "cost_model"), name);
+			return false;
+		}
 	} else {
 		g_autofree char *home = front_home(), *file = g_strconcat(name, ".ini", NULL);
 
