@@ -402,7 +402,7 @@ help:
 	@echo "make check-layers check-headers   the order of the layers; headers that compile alone"
 	@echo "make check-clang check-san        unit tests by clang; under the sanitizers"
 	@echo "make check-hard     the soft engine with a tiny TLB, tiny blocks, tiny turns (TEST=hard)"
-	@echo "make bench          boot time and IPI floor against QEMU on the same host"
+	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG"
 	@echo "make deps deps-undo install what the build needs; take that back"
 	@echo "make clean distclean"
 	@echo "Variables: see the head of Makefile."
