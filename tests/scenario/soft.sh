@@ -143,7 +143,7 @@ refused "the host's CPU" 'vm.cpu_model = host' vm.cpu_model=host
 refused "paravirtual features" 'guest.pv' guest.pv=tlb_flush
 refused "no cost model" 'vm.cost_model = none' vm.cost_model=none
 refused "a cost model that is not there" 'there is no .*/cost-models/no-such.ini' vm.cost_model=no-such
-refused "a cost model's file that is not there" 'no-such.ini: No such file' vm.cost_model=./no-such.ini
+refused "a cost model's file that is not there" 'vm.cost_model: there is no file .*no-such.ini' vm.cost_model=./no-such.ini
 sed 's/^cpi = .*/cpi = fast/' "$TOP/cost-models/simple.ini" >bad.ini
 refused "a cost model that is wrong" 'bad.ini:[0-9]+: cost.cpi: "fast" is not a number of cycles' vm.cost_model=./bad.ini
 
