@@ -87,7 +87,7 @@ UNIT_x86 := state
 UNIT_core := clock clock-state counters cpuid dist inject memory memory-file saver topology trace
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart
 UNIT_kvm := userfault
-UNIT_soft := mmu soft-interrupt soft-list soft-simd soft-system soft-x87 tlb
+UNIT_soft := mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-system soft-x87 tlb
 UNIT_top := cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare records summary
 
