@@ -327,11 +327,7 @@ HARD_TESTS := $(patsubst %,$(B)/tests/unit/test-%,$(UNIT_soft) snapshot) $(ISA_T
 hard: $(VMM) $(HARD_TESTS)
 
 # One prove for all, so that its last lines count all. The other variants are parts of it.
-# What the programs under test say on stderr (they are fed bad input) goes to a file.
-CHECK_LOG = $(O)/check.log
-PROVE_END = 2>$(CHECK_LOG) || { echo "--- end of $(CHECK_LOG):"; tail -n 60 $(CHECK_LOG); exit 1; }
-# The machine's CPUs share the tests: a guest under test, nested or soft, is one busy thread.
-PROVE = FAULTBED_BUILD=$(abspath $(O)) prove -j$(shell nproc) --timer $(if $(filter 1,$(V)),-v)
+PROVE = FAULTBED_BUILD=$(abspath $(O)) tests/prove.sh $(O)/check.log $(if $(filter 1,$(V)),-v)
 check:
 ifneq ($(VARIANT),gcc)
 	$(error make check builds the clang and sanitizer variants itself; check-unit takes CC= and SAN=)
@@ -343,26 +339,26 @@ endif
 	@$(MAKE) TEST=hard hard
 	$(Q)$(PROVE) $(UNIT_TESTS) $(UNIT_TESTS:$(O)/%=$(O)/gcc-asan-ubsan/%) $(ISA_TEST) \
 		$(HARD_TESTS:$(O)/%=$(O)/gcc-hard/%) $(TESTS_tree) \
-		$(TESTS_bad_input) $(TESTS_scenario) $(TESTS_guest) :: --tap $(PROVE_END)
+		$(TESTS_bad_input) $(TESTS_scenario) $(TESTS_guest) :: --tap
 
 check-unit: unit-tests
-	$(Q)$(PROVE) $(UNIT_TESTS) :: --tap $(PROVE_END)
+	$(Q)$(PROVE) $(UNIT_TESTS) :: --tap
 check-isa: $(ISA_TEST)
-	$(Q)$(PROVE) $(ISA_TEST) $(PROVE_END)
+	$(Q)$(PROVE) $(ISA_TEST)
 check-tree:
-	$(Q)$(PROVE) $(TESTS_tree) $(PROVE_END)
+	$(Q)$(PROVE) $(TESTS_tree)
 check-bad-input: all images
-	$(Q)$(PROVE) $(TESTS_bad_input) $(PROVE_END)
+	$(Q)$(PROVE) $(TESTS_bad_input)
 check-scenario: all images
 	@$(MAKE) TEST=hard vmm
-	$(Q)$(PROVE) $(TESTS_scenario) $(PROVE_END)
+	$(Q)$(PROVE) $(TESTS_scenario)
 check-kvm: all images
-	$(Q)$(PROVE) $(TESTS_guest) $(PROVE_END)
+	$(Q)$(PROVE) $(TESTS_guest)
 check-san:
 	@$(MAKE) SAN=asan,ubsan check-unit
 check-hard: all images
 	@$(MAKE) TEST=hard hard
-	$(Q)$(PROVE) $(HARD_TESTS:$(O)/%=$(O)/gcc-hard/%) tests/scenario/hard.sh :: --tap $(PROVE_END)
+	$(Q)$(PROVE) $(HARD_TESTS:$(O)/%=$(O)/gcc-hard/%) tests/scenario/hard.sh :: --tap
 check-clang:
 	@$(MAKE) CC=clang vmm front unit-tests
 	@$(MAKE) CC=clang check-unit

@@ -17,6 +17,12 @@ tap_diag()
 	printf '%s\n' "$*" | sed 's/^/# /' >&2
 }
 
+# tap_why NAME TEXT: why the point NAME is about to fail. tests/prove.sh looks for the first line.
+tap_why()
+{
+	tap_diag "failed in ${0##*/}: $1"$'\n'"$2"
+}
+
 # tap_result STATUS NAME: one test point.
 tap_result()
 {
@@ -36,7 +42,7 @@ tap_ok()
 
 	shift
 	"$@" >"$TAP_DIR/.out" 2>&1 || status=$?
-	[ $status = 0 ] || tap_diag "exit status $status: $*"$'\n'"$(tail -n 20 "$TAP_DIR/.out")"
+	[ $status = 0 ] || tap_why "$name" "exit status $status: $*"$'\n'"$(tail -n 20 "$TAP_DIR/.out")"
 	tap_result $status "$name"
 }
 
@@ -46,7 +52,7 @@ tap_is()
 	local status=0
 
 	[ "$2" = "$3" ] || status=1
-	[ $status = 0 ] || tap_diag "got:"$'\n'"$2"$'\n'"expected:"$'\n'"$3"
+	[ $status = 0 ] || tap_why "$1" "got:"$'\n'"$2"$'\n'"expected:"$'\n'"$3"
 	tap_result $status "$1"
 }
 
@@ -56,7 +62,7 @@ tap_like()
 	local status=0
 
 	printf '%s\n' "$2" | grep -Eq -e "$3" || status=1
-	[ $status = 0 ] || tap_diag "no match for $3 in:"$'\n'"$(printf '%s\n' "$2" | tail -n 20)"
+	[ $status = 0 ] || tap_why "$1" "no match for $3 in:"$'\n'"$(printf '%s\n' "$2" | tail -n 20)"
 	tap_result $status "$1"
 }
 
@@ -66,7 +72,7 @@ tap_unlike()
 	local status=0
 
 	! printf '%s\n' "$2" | grep -Eq -e "$3" || status=1
-	[ $status = 0 ] || tap_diag "match for $3 in:"$'\n'"$(printf '%s\n' "$2" | grep -E -e "$3" | head -n 20)"
+	[ $status = 0 ] || tap_why "$1" "match for $3 in:"$'\n'"$(printf '%s\n' "$2" | grep -E -e "$3" | head -n 20)"
 	tap_result $status "$1"
 }
 
