@@ -64,8 +64,8 @@ SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf i
 SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-vm refault report run-threads sample \
 	session session-control session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-compare cmd-doctor cmd-list cmd-run cmd-topology compare cpio direct front initramfs job \
-	nested records result-json result-read show show-table stats summary
+SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-topology compare cpio direct experiment front initramfs \
+	job nested records result-json result-read show show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu hist lines procstat report roi util
@@ -367,6 +367,13 @@ check-layers:
 check-headers:
 	$(Q)host-tools/check-headers.sh
 
+# The published results, one table of all at the end. ENGINE=nested runs the scenarios that fit it.
+ENGINE ?= soft
+EXPERIMENTS_OUT ?= out/experiments
+.PHONY: experiments
+experiments: all images
+	$(Q)$(O)/faultbed experiment --all --engine $(ENGINE) -o $(EXPERIMENTS_OUT)
+
 bench: all images
 	$(Q)host-tools/bench.sh
 
@@ -398,6 +405,7 @@ help:
 	@echo "make check-layers check-headers   the order of the layers; headers that compile alone"
 	@echo "make check-clang check-san        unit tests by clang; under the sanitizers"
 	@echo "make check-hard     the soft engine with a tiny TLB, tiny blocks, tiny turns (TEST=hard)"
+	@echo "make experiments    the published results, before and after, measured beside published (ENGINE=soft, nested, kvm)"
 	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG"
 	@echo "make deps deps-undo install what the build needs; take that back"
 	@echo "make clean distclean"

@@ -46,6 +46,7 @@ int cmd_compare(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_list(int argc, char **argv);
+int cmd_experiment(int argc, char **argv);
 int cmd_kernel(int argc, char **argv);
 
 #endif

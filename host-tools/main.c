@@ -17,6 +17,7 @@ static const struct {
 	{ "show", "print a result again", cmd_show },
 	{ "compare", "what changed between two results", cmd_compare },
 	{ "list", "the scenarios and what each asks", cmd_list },
+	{ "experiment", "run published experiments, check what came out", cmd_experiment },
 	{ "topology", "draw a topology: CPU numbers, APIC ids, nodes", cmd_topology },
 	{ "doctor", "what this host can do, and what would fix the rest", cmd_doctor },
 	{ "kernel", "build a guest kernel, or say what one lacks", cmd_kernel },
@@ -26,7 +27,7 @@ static void usage(FILE *to)
 {
 	fprintf(to, "usage: faultbed COMMAND ...\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
 	fprintf(to,
 		"\nfaultbed COMMAND --help tells more; faultbed --version the version.\n"
 		"Exit status: 0 done, 1 the guest's command failed, 2 bad input, 3 this host cannot\n"
