@@ -69,7 +69,7 @@ SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-to
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu hist lines procstat report roi util
-GUEST_TESTS := init multi-fault ipi-pingpong first-touch fixed-work topology-check counters-check bad-guest
+GUEST_TESTS := init multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
 GUEST_BARE64 := apic decimal bad exceptions modes paging smc strings tsc
@@ -377,6 +377,12 @@ experiments: all images
 bench: all images
 	$(Q)host-tools/bench.sh
 
+# What the kernel patches cost at default knobs, against a kernel without them, which is built first.
+.PHONY: bench-counters
+bench-counters: all images
+	$(Q)+without=$$(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS V=$(V) images/kernel-build.sh --no-series) && \
+		host-tools/bench-counters.pl --faultbed $(O)/faultbed --with $(KERNEL)/bzImage --without "$$without/bzImage"
+
 deps:
 	@host-tools/deps.sh install
 deps-undo:
@@ -407,6 +413,7 @@ help:
 	@echo "make check-hard     the soft engine with a tiny TLB, tiny blocks, tiny turns (TEST=hard)"
 	@echo "make experiments    the published results, before and after, measured beside published (ENGINE=soft, nested, kvm)"
 	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG"
+	@echo "make bench-counters what the kernel patches cost, instructions per fault and context switch, against a kernel without"
 	@echo "make deps deps-undo install what the build needs; take that back"
 	@echo "make clean distclean"
 	@echo "Variables: see the head of Makefile."

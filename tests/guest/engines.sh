@@ -32,13 +32,13 @@ timeout = 900s
 [inject]
 ept.count = yes
 [vary]
-run.command = $facts, fixed-work, fixed-work --untouched $UNTOUCHED@$ADDRESS, multi-fault 4 --rounds 3 --pages 256 --warmup 20ms, ipi-pingpong --count 100 --busy
+run.command = $facts, fixed-work, fixed-work --untouched $UNTOUCHED@$ADDRESS, multi-fault 4 --rounds 3 --pages 256 --warmup 20ms, ipi-pingpong --count 100 --busy, fault-around, switch-pingpong --count 500
 EOT
 for engine in soft "$kvm"; do
 	[ "$engine" = soft ] && name=soft || name=kvm
 	tap_run "$BUILD/faultbed" run --engine "$engine" same.ini -o "$name.json"
 	[ "$RC" = 0 ] || tap_diag "$ERR"
-	tap_is "$engine: all cells are done" "$(json "$name.json" 'cells.*.status' | tr '\n' ' ')" "0 0 0 0 0 "
+	tap_is "$engine: all cells are done" "$(json "$name.json" 'cells.*.status' | tr '\n' ' ')" "0 0 0 0 0 0 0 "
 done
 
 # --- what the guest is told ---
@@ -165,6 +165,21 @@ for engine in kvm soft; do
 	tap_ok "$engine: the host counts the IPIs that the guest counts ($sent, $guest + $ticks)" \
 		test "$sent" -ge $((guest + ticks - ticks / 50 - 2)) -a "$sent" -le $((guest + ticks + ticks / 50 + 2))
 done
+# One reader of 2048 pages, windows of 16 (the default): 128 faults, whichever way it goes through them.
+for engine in kvm soft; do
+	for arm in one many; do
+		for pattern in sequential random; do
+			tap_is "$engine: fault-around, $pattern, $arm: pages / 16 faults, and start-up" \
+				$(($(report $engine 5 $pattern.$arm.1.minor_faults) - $(report $engine 5 empty.$arm.1.minor_faults))) 128
+		done
+		tap_is "$engine: fault-around, stride, $arm: a fault each, and start-up" \
+			$(($(report $engine 5 stride.$arm.1.minor_faults) - $(report $engine 5 empty.$arm.1.minor_faults))) 4
+	done
+	# Other tasks of the guest run now and then.
+	n=$(counter $engine 6 context_switches)
+	tap_ok "$engine: switch-pingpong: a switch for each wake-up ($n)" test "$n" -ge 1000 -a "$n" -le 1200
+done
+
 tap_is "soft: every IPI sent is delivered" "$(counter soft 4 ipis_delivered)" "$(counter soft 4 ipis_sent)"
 
 tap_done
