@@ -59,8 +59,9 @@ SRC_soft := block clock decode dump engine far interrupt iret kvmclock mem mmu m
 	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env run \
 	second-level segment snapshot state tlb tlb-flush tlb-state walk
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
-SRC_machine := acpi apicbus bootparams bus channel fdt image-bzimage image-elf image-multiboot ioapic \
-	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart
+SRC_machine := acpi apicbus bootparams bus channel disk fdt image-bzimage image-elf image-multiboot ioapic \
+	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \
+	virtio-blk virtio-mmio virtqueue
 SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-vm refault report run-threads sample \
 	session session-control session-snapshot snapshot snapshot-cache vcpu vm
@@ -69,7 +70,7 @@ SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-to
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu hist lines procstat report roi util
-GUEST_TESTS := init multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest
+GUEST_TESTS := init file-scan multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
 GUEST_BARE64 := apic decimal bad exceptions modes paging smc strings tsc
@@ -79,13 +80,14 @@ GUEST_TOOLS := stopwatch
 
 # Unit tests: tests/unit/test-NAME.c, linked with their layer and those below it, so that a layer that
 # leans on a higher one does not even link.
-UNIT_LIB := fake-engine images
+UNIT_LIB := fake-engine images virtio-fixture
 # The soft engine's tests have the upcalls from here, instead of a machine's fakes.
 UNIT_LIB_soft := soft-fixture soft-host
 UNIT_base := rng nearest
 UNIT_x86 := state
 UNIT_core := clock clock-state counters cpuid dist inject memory memory-file saver topology trace
-UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart
+UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart \
+	virtio-blk virtqueue
 UNIT_kvm := userfault
 UNIT_soft := mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-system soft-x87 tlb
 UNIT_top := cost-file json-text lockstep report scenario snapshot
@@ -176,8 +178,9 @@ GUEST_TOOL_BINS := $(patsubst %,$(O)/guest-tools/%,$(GUEST_TOOLS))
 INITRAMFS := $(O)/initramfs.cpio
 APPLIANCE := $(O)/appliance.cpio
 KERNEL := $(O)/kernel
+DISK := $(O)/disk.img
 
-.PHONY: all vmm front guest-tests unit-tests kernel initramfs appliance images
+.PHONY: all vmm front guest-tests unit-tests kernel initramfs appliance disk images
 all: vmm front guest-tests unit-tests
 
 vmm: $(VMM)
@@ -186,7 +189,8 @@ guest-tests: $(GUEST_BINS) $(GUEST_TOOL_BINS)
 unit-tests: $(UNIT_TESTS) $(ISA_TEST)
 initramfs: $(INITRAMFS)
 appliance: $(APPLIANCE)
-images: kernel initramfs appliance
+disk: $(DISK)
+images: kernel initramfs appliance disk
 
 # Objects are built again when the flags change, not whenever this file does.
 FLAGS_STAMP := $(B)/.flags
@@ -299,6 +303,12 @@ $(INITRAMFS): images/initramfs-build.sh $(GUEST_BINS)
 $(APPLIANCE): images/appliance-build.sh images/appliance-init.c $(O)/faultbed-vmm
 	$(call say,INITRD,$@)
 	$(Q)images/appliance-build.sh --vmm $(O)/faultbed-vmm -o $@
+
+# The same: in the cache, and a link to it here.
+$(DISK): images/disk-build.sh
+	$(call say,DISK,$@)
+	@mkdir -p $(@D)
+	$(Q)img=$$(images/disk-build.sh) && ln -sfn "$$img" $@
 
 # --- run, check, bench ---
 

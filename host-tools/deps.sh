@@ -46,6 +46,8 @@ packages()
 	[ -n "${KERNEL_TREE:-}${KERNEL_TARBALL:-}" ] || echo $KERNEL_SOURCE
 	# initramfs and appliance; musl's C library for small static guest programs
 	echo busybox-static cpio gzip musl-tools
+	# the disk image
+	echo e2fsprogs
 	# nested, and the peers it is compared with
 	echo qemu-system-x86
 	# the tests: clang for a second opinion, iasl for the ACPI tables

@@ -45,7 +45,7 @@ static struct run *run_start(struct job *job, u32 i, const char *vmm)
 	r->job = job;
 	r->cell = i;
 	r->records = g_build_filename(job->tmp, name, NULL);
-	r->argv = job_argv(job, cell, vmm, cell->kernel, cell->initrd, r->records);
+	r->argv = job_argv(job, cell, vmm, cell->kernel, cell->initrd, cell->disk, r->records);
 	r->child = (struct child){
 		.argv = r->argv, .signals = &job->signals, .err = on_line, .out_null = !job->console, .dumps = true,
 		.ctx = r, .deadline = g_get_monotonic_time() + job_cell_limit_us(job, cell),
@@ -90,7 +90,7 @@ static u64 largest_cell(const struct job *job)
 		const struct scenario *s = ((struct cell *)job->cells->pdata[i])->scenario;
 		u64 vcpus = (u64)s->sockets * s->cores * s->threads;
 
-		most = MAX(most, s->memory + VMM_BYTES + vcpus * VCPU_BYTES);
+		most = MAX(most, s->memory + VMM_BYTES + vcpus * VCPU_BYTES + job_disk_bytes(job->cells->pdata[i]));
 	}
 	return most;
 }

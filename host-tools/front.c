@@ -127,6 +127,11 @@ char *front_initrd(void)
 	return build_image("initramfs.cpio", "initramfs.cpio.gz");
 }
 
+char *front_disk(void)
+{
+	return front_build("disk.img");
+}
+
 char *front_appliance(void)
 {
 	return build_image("appliance.cpio", "appliance.cpio.gz");

@@ -27,6 +27,7 @@ char *front_build(const char *name);		/* a file of the build folder */
 char *front_vmm(void);				/* FAULTBED_VMM, or faultbed-vmm beside us */
 char *front_kernel(void);			/* the project's guest kernel */
 char *front_initrd(void);			/* and its initramfs */
+char *front_disk(void);				/* and the disk that guest.disk = default is */
 char *front_appliance(void);
 char *front_qemu(void);				/* FAULTBED_QEMU, or found in PATH; NULL if there is none */
 

@@ -2,6 +2,7 @@
 /* A run's cells: their names, their files, the VMM's arguments, and what became of them. */
 #include "job.h"
 
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,6 +79,11 @@ static bool cell_files(const struct job *job, struct cell *cell)
 			"make kernel (or faultbed kernel build) builds it") ||
 	    !file_there(s, "initrd", cell->initrd, "make initramfs builds it"))
 		return false;
+	if (s->disk_on) {
+		cell->disk = s->disk ? g_strdup(s->disk) : front_disk();
+		if (!file_there(s, "disk", cell->disk, "make disk builds it"))
+			return false;
+	}
 	if (!kernel_ok(job, cell))
 		return false;
 	if (s->add->len) {
@@ -100,6 +106,7 @@ static void cell_free(void *p)
 	scenario_free(cell->scenario);
 	g_free(cell->kernel);
 	g_free(cell->initrd);
+	g_free(cell->disk);
 	g_free(cell->cost_model);
 	if (cell->vm)
 		json_object_unref(cell->vm);
@@ -143,8 +150,8 @@ static void job_one_apic(struct job *job)
 
 		if (cell->scenario->apic != SCENARIO_APIC_AUTO)
 			return;
-		some |= cell->scenario->inject_key->len > 0;
-		all &= cell->scenario->inject_key->len > 0;
+		some |= scenario_needs_own_apic(cell->scenario);
+		all &= scenario_needs_own_apic(cell->scenario);
 	}
 	if (!some || all)
 		return;
@@ -296,7 +303,7 @@ static void add_trace(const struct job *job, const struct cell *cell, GPtrArray 
 }
 
 char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
-		const char *initrd, const char *records)
+		const char *initrd, const char *disk, const char *records)
 {
 	GPtrArray *argv = g_ptr_array_new();
 	g_autoptr(GPtrArray) set = g_ptr_array_new();
@@ -321,6 +328,10 @@ char **job_argv(const struct job *job, const struct cell *cell, const char *vmm,
 
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
 		g_ptr_array_add(argv, g_strdup(rest[i]));
+	if (disk) {
+		g_ptr_array_add(argv, g_strdup("--disk"));
+		g_ptr_array_add(argv, g_strdup(disk));
+	}
 	if (cell->cost_model) {
 		g_ptr_array_add(argv, g_strdup("--cost-model"));
 		g_ptr_array_add(argv, g_strdup(cell->cost_model));
@@ -334,6 +345,13 @@ char **job_argv(const struct job *job, const struct cell *cell, const char *vmm,
 	}
 	g_ptr_array_add(argv, NULL);
 	return (char **)g_ptr_array_free(argv, FALSE);
+}
+
+u64 job_disk_bytes(const struct cell *cell)
+{
+	GStatBuf st;
+
+	return cell->disk && !cell->scenario->disk_read_only && !g_stat(cell->disk, &st) ? (u64)st.st_size : 0;
 }
 
 s64 job_cell_limit_us(const struct job *job, const struct cell *cell)

@@ -21,6 +21,7 @@ struct cell {
 	char **set;		/* what [vary] sets in it, "section.key=value" */
 	struct scenario *scenario;	/* with that set: one cell */
 	char *kernel, *initrd;	/* files of the host */
+	char *disk;		/* its image, NULL = none */
 	char *cost_model;	/* soft only */
 
 	/* Filled from the records. */
@@ -59,9 +60,11 @@ void job_free(struct job *job);
 const char *engine_name(enum scenario_engine engine);
 /* The file that cell i is traced into; g_free(). Only with trace_file. */
 char *job_trace_file(const struct job *job, u32 i);
-/* The VMM's arguments for one cell, a vector for g_strfreev(); `vmm` becomes argv[0]. */
+/* The VMM's arguments for one cell, a vector for g_strfreev(); `vmm` becomes argv[0], `disk` may be NULL. */
 char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
-		const char *initrd, const char *records);
+		const char *initrd, const char *disk, const char *records);
+/* What of the host's memory the guest's writes to its disk can take, bytes: all of it. */
+u64 job_disk_bytes(const struct cell *cell);
 /*
  * The engine is chosen: what of the cells hangs on it. A cost model for each on soft, one
  * local APIC for all elsewhere. An enum status, reported.

@@ -248,8 +248,8 @@ check_wants() {
 	want SCHED_MC "the scheduler does not see which cores share a cache"
 	want SCHED_SMT "the scheduler does not see which threads share a core"
 	want HIGH_RES_TIMERS "short sleeps last a tick"
-	want VIRTIO_MMIO "no disks: disk = and blk.* are refused"
-	want VIRTIO_BLK "no disks: disk = and blk.* are refused"
+	want VIRTIO_MMIO "the guest does not see its disk (guest.disk)"
+	want VIRTIO_BLK "the guest does not see its disk (guest.disk)"
 	if [ "$(value FAULTBED)" = y ] && [ "$(value OF)" != y ]; then
 		item "Runs, but:" "CONFIG_OF" "the device tree is not read: the channel goes by command line"
 	fi

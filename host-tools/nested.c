@@ -141,15 +141,16 @@ static int write_job(struct appliance *a, FILE *f)
 		const struct cell *cell = a->job->cells->pdata[i];
 		const char *kernel = add_image(&c, cell->kernel, images);
 		const char *initrd = add_image(&c, cell->initrd, images);
+		const char *disk = cell->disk ? add_image(&c, cell->disk, images) : NULL;
 
-		if (!kernel || !initrd) {
+		if (!kernel || !initrd || (cell->disk && !disk)) {
 			err = -EINVAL;
 			break;
 		}
 		add_traces(&c, cell, there);
 
 		g_auto(GStrv) argv =
-			job_argv(a->job, cell, "faultbed-vmm", kernel, initrd, "/dev/ttyS1");
+			job_argv(a->job, cell, "faultbed-vmm", kernel, initrd, disk, "/dev/ttyS1");
 
 		for (char **arg = argv; *arg && !err; arg++)
 			err = add_line(cells, *arg);
@@ -209,7 +210,7 @@ static u64 appliance_mib(const struct appliance *a, const char *initrd)
 	for (u32 i = a->first; i < a->first + a->nr; i++) {
 		const struct cell *cell = a->job->cells->pdata[i];
 
-		guest = MAX(guest, DIV_ROUND_UP(cell->scenario->memory, MIB));
+		guest = MAX(guest, DIV_ROUND_UP(cell->scenario->memory + job_disk_bytes(cell), MIB));
 	}
 	/* Read once by QEMU, unpacked once by Linux. */
 	return guest + APPLIANCE_MIB + 2 * file_mib(initrd);

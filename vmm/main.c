@@ -22,7 +22,7 @@
 
 struct options {
 	char **set;
-	char *cell, *kernel, *initrd, *cost_model, *output, *engine, *snapshot, *save_snapshot;
+	char *cell, *kernel, *initrd, *disk, *cost_model, *output, *engine, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
 	char **trust;
 	gboolean quiet, verbose, no_snapshot;
@@ -124,6 +124,7 @@ static enum status run_cell(const struct scenario *s, const struct options *opt,
 	struct vm_setup setup = {
 		.kernel = opt->kernel ? opt->kernel : s->kernel,
 		.initrd = opt->initrd ? opt->initrd : s->initrd,
+		.disk = opt->disk ? opt->disk : s->disk,
 		.cost_model = opt->cost_model,
 	};
 	struct vm *vm = NULL;
@@ -213,6 +214,7 @@ int main(int argc, char **argv)
 		{ "cell", 0, 0, G_OPTION_ARG_STRING, &opt.cell, "name of the cell in the records", "NAME" },
 		{ "kernel", 0, 0, G_OPTION_ARG_FILENAME, &opt.kernel, "kernel image, instead of guest.kernel", "FILE" },
 		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "initramfs, instead of guest.initrd", "FILE" },
+		{ "disk", 0, 0, G_OPTION_ARG_FILENAME, &opt.disk, "disk image, instead of guest.disk (if that is not none)", "FILE" },
 		{ "cost-model", 0, 0, G_OPTION_ARG_FILENAME, &opt.cost_model, "engine soft: what vm.cost_model means", "FILE" },
 		{ "snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.snapshot, "start from this booted guest", "FILE" },
 		{ "save-snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.save_snapshot, "boot, and keep the booted guest in FILE", "FILE" },
@@ -254,6 +256,7 @@ int main(int argc, char **argv)
 	g_free(opt.cell);
 	g_free(opt.kernel);
 	g_free(opt.initrd);
+	g_free(opt.disk);
 	g_free(opt.cost_model);
 	g_free(opt.output);
 	g_free(opt.engine);

@@ -158,6 +158,16 @@ JsonObject *record_vm(struct vm *vm, const struct scenario *s, const struct vm_s
 	channel_snapshot_free(&snap);
 	json_object_set_object_member(r, "kernel", o);
 	json_object_set_object_member(r, "initrd", file_object(setup->initrd));
+	if (setup->disk_digest) {
+		g_autofree char *base = g_path_get_basename(setup->disk);
+
+		o = json_object_new();
+		json_object_set_string_member(o, "file", base);
+		json_object_set_string_member(o, "sha256", setup->disk_digest);
+		json_object_set_int_member(o, "bytes", (gint64)vm->machine->blk->disk.size);
+		json_object_set_boolean_member(o, "read_only", vm->machine->blk->disk.read_only);
+		json_object_set_object_member(r, "disk", o);
+	}
 	json_object_set_string_member(r, "cmdline", setup->cmdline);
 	json_object_set_string_member(r, "feature_mask", setup->features);
 	json_object_set_string_member(r, "features_missing", setup->missing);

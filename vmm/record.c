@@ -118,6 +118,8 @@ static const char *counter_na(const struct vm *vm, const struct counter_desc *d)
 {
 	bool soft = strcmp(vm->engine->name, "soft") == 0;
 
+	if (d->engines & OBS_DISK && !vm->machine->blk)
+		return "the guest has no disk (guest.disk)";
 	if (d->engines & OBS_APIC && vm->apic == APIC_KERNEL)
 		return "apic = kernel: KVM's local APIC is not seen from here";
 	if (d->engines & OBS_EPT && !soft && !vm->inject.ept_serve)
@@ -251,8 +253,7 @@ static void add_hists(JsonObject *all, const struct sample *from, const struct s
 		char *name = g_strdup_printf("injected_%s_ns", inject_point_name(p));
 
 		for (c = 0; c < NR_DISTANCE_CLASSES; c++)
-			add_hist(all, name, p == INJECT_ept && c < NR_EPT_CAUSES ? ept_cause_name((enum ept_cause)c) :
-				 distance_class_name(c), &from->inject[p][c], &to->inject[p][c]);
+			add_hist(all, name, inject_class_name(p, c), &from->inject[p][c], &to->inject[p][c]);
 		g_free(name);
 	}
 }

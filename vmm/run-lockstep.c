@@ -121,6 +121,23 @@ static void lockstep_kick(struct vcpu *vcpu)
 	ls->vm->engine->kick(ls->running->vcpu);
 }
 
+/*
+ * Something became the VM's own earliest event: a device's, that the vCPU under way has caused. No vCPU
+ * goes past it.
+ */
+static void lockstep_wake_service(void *ctx)
+{
+	struct vm *vm = ctx;
+	struct lockstep *ls = vm->runner;
+	u64 first = clock_first(&vm->service);
+
+	if (!ls->running || first >= ls->limit)
+		return;
+	ls->limit = first;
+	ls->running->vcpu->yield = true;
+	vm->engine->kick(ls->running->vcpu);
+}
+
 static void lockstep_kick_all(struct vm *vm)
 {
 	struct lockstep *ls = vm->runner;
@@ -212,6 +229,9 @@ static void lockstep_init(struct lockstep *ls)
 	vm->runner = ls;
 	vm->kick = lockstep_kick;
 	vm->kick_all = lockstep_kick_all;
+	vm->service.wake = lockstep_wake_service;
+	vm->service.wake_ctx = vm;
+	vm->service.one_thread = true;
 	/* What each was at is not known here, so each has a turn first, in which the idle ones find nothing to do. */
 	for (i = 0; i < vm->topo.nr_cpus; i++) {
 		struct lockstep_cpu *lc = &ls->cpu[i];
@@ -242,6 +262,8 @@ int run_lockstep(struct vm *vm, const struct run_lockstep_params *params)
 	vm->pause = false;
 	vm->kick = NULL;
 	vm->kick_all = NULL;
+	vm->service.wake = NULL;
+	vm->service.one_thread = false;
 	for (i = 0; i < ls.nr; i++) {
 		vm->vcpu[i]->runner = NULL;
 		vm->vcpu[i]->clock.one_thread = false;

@@ -70,7 +70,7 @@ static void check_pin(const struct scenario *s, struct scenario_problems *proble
 static bool is_dist_key(const char *key)
 {
 	return strcmp(key, "ept.refault") && strcmp(key, "ept.write_protect") && strcmp(key, "ept.count") &&
-	       strcmp(key, "ipi.vectors");
+	       strcmp(key, "ipi.vectors") && strcmp(key, "blk.depth");
 }
 
 static void check_inject_nodes(const struct scenario *s, const struct inject *inj,
@@ -140,8 +140,17 @@ static void check_inject(const struct scenario *s, const struct scenario *whole,
 	}
 	check_inject_nodes(s, inj, problems);
 	inject_destroy(inj);
+	if (!s->disk_on) {
+		for (u32 i = 0; i < s->keys->len; i++) {
+			const struct scenario_key *k = s->keys->pdata[i];
+
+			if (!strcmp(k->section, "inject") && g_str_has_prefix(k->key, "blk.") && strcmp(k->value, "none"))
+				scenario_problem(problems, k->origin, "inject.%s: the guest has no disk; guest.disk gives it one",
+						 k->key);
+		}
+	}
 	/* As vm.c would say after the boot of everything around it. */
-	if (s->apic == SCENARIO_APIC_KERNEL && s->inject_key->len)
+	if (s->apic == SCENARIO_APIC_KERNEL && scenario_needs_own_apic(s))
 		scenario_problem(problems, origin_or_file(s, "apic"),
 				 "vm.apic = kernel: [inject] needs the VMM's own local APIC; use xapic or auto");
 }

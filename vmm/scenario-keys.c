@@ -20,7 +20,7 @@ static const char *const sections[] = { "vm", "guest", "run", "inject", "vary" }
 
 /* Keys of issues that come later; known so that the message can say more than "unknown". */
 static const char *const later_keys[] = {
-	"guest.disk", "guest.modules", "guest.vmlinux", "guest.system_map",
+	"guest.modules", "guest.vmlinux", "guest.system_map",
 };
 
 GPtrArray *scenario_split(const char *text, const char *separator)
@@ -267,6 +267,23 @@ static int set_initrd(struct scenario *s, const char *value, char **err)
 	return set_path(s, &s->initrd, value);
 }
 
+static int set_disk(struct scenario *s, const char *value, char **err)
+{
+	s->disk_on = strcmp(value, "none");
+	return set_path(s, &s->disk, s->disk_on ? value : "default");
+}
+
+static int set_disk_mode(struct scenario *s, const char *value, char **err)
+{
+	static const char *const names[] = { "cow", "ro" };
+	int i = parse_choice(value, names, ARRAY_SIZE(names), err);
+
+	if (i < 0)
+		return i;
+	s->disk_read_only = i == 1;
+	return 0;
+}
+
 static int set_append(struct scenario *s, const char *value, char **err)
 {
 	/* The kernel's own limit (COMMAND_LINE_SIZE of x86), with room for what the VMM adds. */
@@ -419,6 +436,8 @@ const struct scenario_keydesc scenario_keydesc[] = {
 	{ "vm", "pin", "none", false, set_pin },
 	{ "guest", "kernel", "default", false, set_kernel },
 	{ "guest", "initrd", "default", false, set_initrd },
+	{ "guest", "disk", "none", false, set_disk },
+	{ "guest", "disk_mode", "cow", false, set_disk_mode },
 	{ "guest", "append", "", true, set_append },
 	{ "guest", "add", "", true, set_add },
 	{ "guest", "pv", "none", false, set_pv },

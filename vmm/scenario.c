@@ -124,6 +124,7 @@ void scenario_free(struct scenario *s)
 	g_free(s->pin);
 	g_free(s->kernel);
 	g_free(s->initrd);
+	g_free(s->disk);
 	g_free(s->append);
 	g_free(s->command);
 	g_ptr_array_unref(s->keys);
@@ -399,6 +400,14 @@ static bool may_x2apic(const struct scenario *s)
 {
 	return s->apic == SCENARIO_APIC_X2APIC ||
 	       (s->apic == SCENARIO_APIC_AUTO && (s->engine == ENGINE_SOFT || s->engine == ENGINE_AUTO));
+}
+
+bool scenario_needs_own_apic(const struct scenario *s)
+{
+	for (u32 i = 0; i < s->inject_key->len; i++)
+		if (!g_str_has_prefix(s->inject_key->pdata[i], "blk."))
+			return true;
+	return false;
 }
 
 void scenario_topology(const struct scenario *s, struct topology_params *params)

@@ -43,6 +43,9 @@ struct scenario {
 	char *pin;			/* vm.pin = none (default) | auto | a CPU list, one for each vCPU, "0,2,4-7" */
 	/* [guest] */
 	char *kernel, *initrd;		/* paths relative to the scenario's folder; NULL = the project's own build */
+	bool disk_on;			/* guest.disk is not none */
+	char *disk;			/* its image; NULL with disk_on = the project's own */
+	bool disk_read_only;		/* guest.disk_mode = ro */
 	char *append;			/* more kernel command line */
 	GPtrArray *add;			/* guest.add = PATH[:GUESTPATH], ... */
 	GPtrArray *knob_name, *knob_value;	/* knob.NAME = VALUE */
@@ -89,6 +92,8 @@ const char *scenario_origin(const struct scenario *s, const char *section, const
  * is of the host's time itself.
  */
 u64 scenario_host_limit(const struct scenario *s, bool virtual_time);
+/* Does [inject] ask for something that takes the VMM's own local APIC, as all but blk.* does? */
+bool scenario_needs_own_apic(const struct scenario *s);
 /* topology parameters for topology_init(). */
 void scenario_topology(const struct scenario *s, struct topology_params *params);
 /* The effective scenario, every key with its value (defaults too), in a fixed order, as "section.key" / value pairs. */

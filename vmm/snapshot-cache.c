@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "machine/machine.h"
 #include "snapshot.h"
 
 /* What a writer leaves behind that was killed is removed when it is as old as this, s. */
@@ -25,8 +26,7 @@ static void add(struct snapshot_key *key, const char *name, char *value)
 	g_ptr_array_add(key->pairs, value);
 }
 
-/* SHA-256 of a file's contents, "" if it cannot be read. */
-static char *file_digest(const char *path)
+char *snapshot_file_digest(const char *path)
 {
 	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -95,7 +95,7 @@ static char *topology_text(const struct topology *t)
 enum status snapshot_key_init(struct snapshot_key *key, const struct vm *vm, const struct vm_setup *setup)
 {
 	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
-	char *build = file_digest("/proc/self/exe");
+	char *build = snapshot_file_digest("/proc/self/exe");
 	u32 i;
 
 	*key = (struct snapshot_key){ .pairs = g_ptr_array_new_with_free_func(g_free) };
@@ -103,8 +103,10 @@ enum status snapshot_key_init(struct snapshot_key *key, const struct vm *vm, con
 		fb_err("this program's own file cannot be read (/proc/self/exe), so its snapshots cannot be told from others'");
 	add(key, "build of the VMM", build);
 	add(key, "engine", g_strdup(vm->engine->name));
-	add(key, "kernel", file_digest(setup->kernel));
-	add(key, "initrd", setup->initrd ? file_digest(setup->initrd) : g_strdup("none"));
+	add(key, "kernel", snapshot_file_digest(setup->kernel));
+	add(key, "initrd", setup->initrd ? snapshot_file_digest(setup->initrd) : g_strdup("none"));
+	add(key, "disk", setup->disk_digest ? g_strdup_printf("%s %s", vm->machine->blk->disk.read_only ? "ro" : "cow",
+							      setup->disk_digest) : g_strdup("none"));
 	add(key, "command line", g_strdup(setup->cmdline));
 	add(key, "topology and memory", topology_text(&vm->topo));
 	add(key, "local APIC", g_strdup_printf("%d", vm->apic));

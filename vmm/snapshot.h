@@ -29,6 +29,8 @@ struct snapshot_key {
 /* Key of a VM that vm_build() made, before it runs. STATUS_DONE, or reported. */
 enum status snapshot_key_init(struct snapshot_key *key, const struct vm *vm, const struct vm_setup *setup);
 void snapshot_key_free(struct snapshot_key *key);
+/* SHA-256 of a file's contents, as text, "" if it cannot be read. g_free(). */
+char *snapshot_file_digest(const char *path);
 
 /* A part of the state that its owner moves himself, in sections of his own: the session's. */
 struct snapshot_part {

@@ -14,6 +14,7 @@
 #include "machine/machine.h"
 #include "placement.h"
 #include "run-threads.h"
+#include "snapshot.h"
 #include "vcpu.h"
 
 /*
@@ -266,6 +267,28 @@ enum status vm_knobs(struct vm *vm, const struct scenario *s)
 	return STATUS_DONE;
 }
 
+/*
+ * The contents are hashed, which also has them in the host's memory: they are part of what a boot
+ * depends on, and a request should not wait for the host's own disk.
+ */
+static enum status vm_disk(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
+{
+	struct disk disk;
+
+	if (!s->disk_on)
+		return STATUS_DONE;
+	if (!setup->disk) {
+		fb_err("%s: no image for guest.disk = default: give --disk (faultbed run finds the project's own)", s->path);
+		return STATUS_BAD_INPUT;
+	}
+	if (disk_open(&disk, setup->disk, s->disk_read_only))
+		return STATUS_BAD_INPUT;
+	if (machine_add_disk(vm, &disk))
+		return STATUS_INTERNAL;
+	setup->disk_digest = snapshot_file_digest(setup->disk);
+	return STATUS_DONE;
+}
+
 /* A bad image or initramfs is the user's to mend; the loader has said what is wrong with it. */
 static enum status vm_load(struct vm *vm, const struct scenario *s, struct vm_setup *setup, gpa_t rsdp)
 {
@@ -372,7 +395,12 @@ static enum status vm_build_parts(struct vm *vm, const struct scenario *s, struc
 	if (status != STATUS_DONE)
 		return status;
 	channel = low_end - FAULTBED_CHANNEL_SIZE;
-	if (machine_init(vm) || channel_init(&vm->machine->channel, vm, channel) || acpi_build(vm, &rsdp))
+	if (machine_init(vm))
+		return STATUS_INTERNAL;
+	status = vm_disk(vm, s, setup);
+	if (status != STATUS_DONE)
+		return status;
+	if (channel_init(&vm->machine->channel, vm, channel) || acpi_build(vm, &rsdp))
 		return STATUS_INTERNAL;
 	/* Only to see whether they can be asked for, before anything runs; then the table is emptied again. */
 	status = vm_knobs(vm, s);
@@ -441,9 +469,10 @@ void vm_teardown(struct vm *vm, struct vm_setup *setup)
 	g_free(setup->cmdline);
 	g_free(setup->features);
 	g_free(setup->missing);
+	g_free(setup->disk_digest);
 	g_free(setup->pin);
 	g_ptr_array_unref(setup->trust);
-	setup->cmdline = setup->features = setup->missing = NULL;
+	setup->cmdline = setup->features = setup->missing = setup->disk_digest = NULL;
 	setup->pin = NULL;
 	setup->trust = NULL;
 }

@@ -13,6 +13,8 @@ struct vm_setup {
 	struct engine_caps caps;
 	struct boot_result boot;
 	char *kernel, *initrd;		/* the files used */
+	char *disk;			/* and the disk's image, NULL = none */
+	char *disk_digest;		/* SHA-256 of its contents */
 	char *system_map;		/* the kernel's, NULL = none */
 	char *cost_model;		/* the file, where time is virtual */
 	char *cmdline;

@@ -80,7 +80,9 @@ bad "an unknown section" 's\.ini:[0-9]+: .*injekt.*inject' "[injekt] ipi.all = f
 bad "a duplicate key" 's\.ini:[0-9]+: .*topology' "[vm] topology = 1x1x1"
 bad "an unknown engine" 's\.ini:3: .*"kvn".*kvm' "engine = kvn"
 bad "an unknown injection" 's\.ini:[0-9]+: .*ipi\.remot.*ipi\.remote' "[inject] ipi.remot = fixed:1us"
-bad "a key that comes later" 's\.ini:[0-9]+: .*disk' "[guest] disk = x.img"
+bad "a key that comes later" 's\.ini:[0-9]+: .*modules' "[guest] modules = x"
+bad "a delay of a disk that is not there" 's\.ini:[0-9]+: inject\.blk\.read: the guest has no disk' "[inject] blk.read = fixed:1ms"
+bad "a disk that is not there" 's\.ini:[0-9]+: guest\.disk: .*no/such\.img: no such file' "[guest] disk = no/such.img"
 
 # topology
 bad "no sockets" 's\.ini:4: .*0x1x1' "topology = 0x1x1"

@@ -36,6 +36,13 @@ static u64 ept(struct inject *inj, u32 node, enum ept_cause cause)
 	return inject_delay(inj, INJECT_ept, 0, &ev);
 }
 
+static u64 blk(struct inject *inj, enum blk_op op)
+{
+	const struct inject_event ev = { .blk = op };
+
+	return inject_delay(inj, INJECT_blk, 0, &ev);
+}
+
 static void test_specific(void)
 {
 	struct inject inj;
@@ -50,6 +57,9 @@ static void test_specific(void)
 	add(&inj, "ept.write_protect_delay", "fixed:40us");
 	add(&inj, "ept.all", "fixed:10us");
 	add(&inj, "ept.node.3", "fixed:30us");
+	add(&inj, "blk.write", "fixed:60us");
+	add(&inj, "blk.all", "fixed:50us");
+	add(&inj, "blk.depth", "4");
 	inject_start(&inj, 2, 1);
 	g_assert_true(inj.active[INJECT_ipi]);
 	g_assert_true(inj.active[INJECT_ept]);
@@ -63,6 +73,13 @@ static void test_specific(void)
 	g_assert_cmpuint(ept(&inj, 0, EPT_REFAULT), ==, 20000);
 	g_assert_cmpuint(ept(&inj, 0, EPT_WRITE_PROTECT), ==, 40000);
 	g_assert_cmpuint(ept(&inj, 3, EPT_WRITE_PROTECT), ==, 30000);
+	g_assert_cmpuint(blk(&inj, BLK_READ), ==, 50000);
+	g_assert_cmpuint(blk(&inj, BLK_WRITE), ==, 60000);
+	g_assert_cmpuint(inj.hist[INJECT_blk][BLK_WRITE].count, ==, 1);
+	g_assert_cmpuint(inj.blk_depth, ==, 4);
+	g_assert_cmpstr(inject_class_name(INJECT_blk, BLK_FLUSH), ==, "flush");
+	g_assert_cmpstr(inject_class_name(INJECT_ept, EPT_REFAULT), ==, "refault");
+	g_assert_cmpstr(inject_class_name(INJECT_ipi, DISTANCE_REMOTE), ==, "remote");
 	inject_destroy(&inj);
 }
 
@@ -87,6 +104,9 @@ static void test_vectors(void)
 	g_assert_cmphex(inj.ipi_vector_min, ==, 252);
 	g_assert_cmphex(inj.ipi_vector_max, ==, 252);
 	refuse(&inj, "ipi.vectors", "0xfd..0xfb", "range");
+	refuse(&inj, "blk.depth", "0", "from 1 to 256");
+	refuse(&inj, "blk.depth", "257", "from 1 to 256");
+	refuse(&inj, "blk.reed", "fixed:1us", "blk.read");
 	refuse(&inj, "ipi.vectors", "0..0xff", "0x10");
 	refuse(&inj, "ipi.vectors", "0x10..0x100", "0xff");
 	refuse(&inj, "ipi.vectors", "0x..0xff", "range");

@@ -16,9 +16,9 @@
 #define BLOCK_NS	10	/* the engine looks up from its work at such steps, as at the end of a block */
 #define MAX_LOG		4096
 
-enum act { ACT_END, ACT_RUN, ACT_HLT, ACT_IPI, ACT_STOP, ACT_PAUSE, ACT_LOOP };
+enum act { ACT_END, ACT_RUN, ACT_HLT, ACT_IPI, ACT_POST, ACT_STOP, ACT_PAUSE, ACT_LOOP };
 
-/* RUN n: n ns of work. IPI n: to CPU n. LOOP: from the start again. END: works on for ever. */
+/* RUN n: n ns of work. IPI n: to CPU n. POST n: a service event in n ns. LOOP: from the start again. END: works on for ever. */
 struct script {
 	enum act act;
 	u64 n;
@@ -98,6 +98,19 @@ static void send(struct vcpu *vcpu, u32 target)
 	apicbus_send_ipi(vcpu, &msg, cpu_of(vcpu)->now);
 }
 
+/* As a device does that a vCPU has set to work. */
+static void on_posted(void *ctx, u64 arg, u64 due, u64 now)
+{
+	struct world *w = ctx;
+	u32 i;
+
+	g_assert_cmpuint(now, ==, due);
+	/* Nobody is before it who could run, and nobody is further ahead than the block in hand. */
+	for (i = 0; i < w->fake->vm.topo.nr_cpus; i++)
+		g_assert_cmpuint(w->cpu[i].now, <=, due + BLOCK_NS);
+	w->service_at[w->services++] = now;
+}
+
 /* One action that takes no time; true = leave with *why. */
 static bool act(struct vcpu *vcpu, enum run_exit *why)
 {
@@ -114,6 +127,9 @@ static bool act(struct vcpu *vcpu, enum run_exit *why)
 		break;
 	case ACT_IPI:
 		send(vcpu, (u32)s->n);
+		break;
+	case ACT_POST:
+		clock_post(&vcpu->vm->service, c->now + s->n, on_posted, world_of(vcpu->vm), 0);
 		break;
 	case ACT_LOOP:
 		c->at = 0;
@@ -399,6 +415,22 @@ static void test_service_alone(void)
 	world_free(w);
 }
 
+/* What a vCPU's own access has caused comes when it is due, though the turn under way would have gone past it. */
+static void test_service_posted(void)
+{
+	static const struct script work[] = {
+		{ ACT_RUN, 1000 }, { ACT_POST, 70 }, { ACT_RUN, 100 }, { ACT_POST, 0 }, { ACT_RUN, 100000 }, { ACT_STOP, 0 },
+	};
+	struct world *w = world_new("1x2x1");
+
+	w->cpu[0].script = work;
+	world_go(w);
+	g_assert_cmpuint(w->services, ==, 2);
+	g_assert_cmpuint(w->service_at[0], ==, 1070);
+	g_assert_cmpuint(w->service_at[1], ==, 1100);
+	world_free(w);
+}
+
 /* Nothing can happen any more. */
 static void test_dead(void)
 {
@@ -508,6 +540,7 @@ int main(int argc, char **argv)
 	g_test_add_func("/lockstep/jump", test_jump);
 	g_test_add_func("/lockstep/service", test_service);
 	g_test_add_func("/lockstep/service_alone", test_service_alone);
+	g_test_add_func("/lockstep/service_posted", test_service_posted);
 	g_test_add_func("/lockstep/dead", test_dead);
 	g_test_add_func("/lockstep/wait_sipi", test_wait_sipi);
 	g_test_add_func("/lockstep/pause", test_pause);

@@ -222,7 +222,10 @@ static void test_mistakes(struct fixture *f, const void *unused)
 		{ "[vm]\nengine = soft\ntopology = 1x2x1\npin = 0,1\n" RUN, ".ini:4: vm.pin" },
 		{ RUN "[vary]\nvm.engine = kvm, soft\n", "vm.engine cannot be varied" },
 		{ RUN "host_timeout = 5\n", "has no unit" },
-		{ "[guest]\ndisk = x\n" RUN, "x.ini:2: guest.disk: not in this version" },
+		{ "[guest]\nmodules = x\n" RUN, "x.ini:2: guest.modules: not in this version" },
+		{ "[guest]\ndisk_mode = rw\n" RUN, "x.ini:2: guest.disk_mode: \"rw\" is none of cow, ro" },
+		{ "[inject]\nblk.all = fixed:5us\n" RUN, "x.ini:2: inject.blk.all: the guest has no disk" },
+		{ "[guest]\ndisk = x\n[inject]\nblk.depth = many\n" RUN, "x.ini:4: inject.blk.depth: \"many\"" },
 		{ "[guest]\nknob.X = 1\n" RUN, "small letters" },
 		{ "[guest]\nknob.x = 1 2\n" RUN, "one word" },
 		{ "[guest]\npv = tlb\n" RUN, "is none of" },
@@ -361,9 +364,9 @@ static void test_effective(struct fixture *f, const void *unused)
 
 	g_assert_cmpstr(e->pdata[0], ==, "vm.engine");
 	g_assert_cmpstr(e->pdata[1], ==, "auto");
-	g_assert_cmpuint(e->len, ==, 24 * 2 + G_N_ELEMENTS(tail));
+	g_assert_cmpuint(e->len, ==, 26 * 2 + G_N_ELEMENTS(tail));
 	for (u32 i = 0; i < G_N_ELEMENTS(tail); i++)
-		g_assert_cmpstr(e->pdata[24 * 2 + i], ==, tail[i]);
+		g_assert_cmpstr(e->pdata[26 * 2 + i], ==, tail[i]);
 	for (u32 i = 0; i < e->len; i++)
 		g_assert_nonnull(e->pdata[i]);
 }

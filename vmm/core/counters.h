@@ -26,6 +26,7 @@ enum counter {
 #define OBS_EPT		BIT(3)	/* only while second-level faults are served here */
 #define OBS_GUEST	BIT(4)	/* the guest kernel, through the channel or /proc */
 #define OBS_KSTAT	BIT(5)	/* KVM's binary statistics */
+#define OBS_DISK	BIT(6)	/* only with a disk */
 
 struct counter_desc {
 	const char *name;

@@ -70,6 +70,11 @@ struct engine_ops {
 	 * or -errno. Any thread.
 	 */
 	int (*gpa_lowered)(struct vm *vm, gpa_t gpa, u64 len, enum gpa_rights left);
+	/*
+	 * A device has written [gpa, gpa + len) of RAM, past the vCPUs. NULL where the host's caches see to that;
+	 * an engine that keeps decoded code forgets it. Between two turns of the vCPUs, where that matters.
+	 */
+	void (*gpa_written)(struct vm *vm, gpa_t gpa, u64 len);
 	/* All slots and devices are in place; the vCPUs will run next (starts service threads). -errno, reported. */
 	int (*vm_start)(struct vm *vm);
 	/* The CPUID the engine can give, for cpuid_build(); NULL in `host` of the params if everything. */

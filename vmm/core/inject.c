@@ -8,12 +8,15 @@
 
 #define MAX_PAGES_PER_S	10000000u
 
-_Static_assert((u32)NR_EPT_CAUSES <= (u32)NR_DISTANCE_CLASSES, "histograms are kept by class");
+#define MAX_BLK_DEPTH	256u
+
+_Static_assert((u32)NR_EPT_CAUSES <= (u32)NR_DISTANCE_CLASSES && (u32)NR_BLK_OPS <= (u32)NR_DISTANCE_CLASSES,
+	       "histograms are kept by class");
 
 /* What a rule matches; a larger value is more specific and wins. */
 enum scope {
 	SCOPE_ALL,
-	SCOPE_CLASS,		/* ipi: distance class `a`; ept: cause `a` */
+	SCOPE_CLASS,		/* ipi: distance class `a`; ept: cause `a`; blk: operation `a` */
 	SCOPE_NODE,		/* ipi: from node `a` to node `b`; ept: page on node `a` */
 };
 
@@ -24,7 +27,7 @@ struct inject_rule {
 	struct dist dist;
 };
 
-/* Keys with one meaning each; the node keys carry numbers and the last four no distribution. */
+/* Keys with one meaning each; the node keys carry numbers and the last five no distribution. */
 static const struct fixed_key {
 	const char *name;
 	enum inject_point point;
@@ -42,10 +45,14 @@ static const struct fixed_key {
 	{ "ept.write_protect_delay", INJECT_ept, SCOPE_CLASS, EPT_WRITE_PROTECT },
 	{ "timer.all", INJECT_timer, SCOPE_ALL, 0 },
 	{ "exit.all", INJECT_exit, SCOPE_ALL, 0 },
+	{ "blk.all", INJECT_blk, SCOPE_ALL, 0 },
+	{ "blk.read", INJECT_blk, SCOPE_CLASS, BLK_READ },
+	{ "blk.write", INJECT_blk, SCOPE_CLASS, BLK_WRITE },
+	{ "blk.flush", INJECT_blk, SCOPE_CLASS, BLK_FLUSH },
 };
 
 static const char *const other_keys[] = {
-	"ipi.node.A-B", "ept.node.N", "ipi.vectors", "ept.refault", "ept.write_protect", "ept.count",
+	"ipi.node.A-B", "ept.node.N", "ipi.vectors", "ept.refault", "ept.write_protect", "ept.count", "blk.depth",
 };
 
 static int fail(char **err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -197,6 +204,17 @@ static int set_count(struct inject *inj, const char *value, char **err)
 	return 0;
 }
 
+static int set_blk_depth(struct inject *inj, const char *value, char **err)
+{
+	const char *p = value;
+	u32 n = 0;
+
+	if (!take_number(&p, MAX_BLK_DEPTH + 1, &n) || !n || *p)
+		return fail(err, "\"%s\" is not a number of requests from 1 to %u", value, MAX_BLK_DEPTH);
+	inj->blk_depth = n;
+	return 0;
+}
+
 int inject_add(struct inject *inj, const char *key, const char *value, const char *dir, char **err)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(fixed_keys); i++) {
@@ -214,6 +232,8 @@ int inject_add(struct inject *inj, const char *key, const char *value, const cha
 		return set_rate(inj, &inj->ept_refault_per_s, value, err);
 	if (!strcmp(key, "ept.write_protect"))
 		return set_rate(inj, &inj->ept_protect_per_s, value, err);
+	if (!strcmp(key, "blk.depth"))
+		return set_blk_depth(inj, value, err);
 	if (!strcmp(key, "ept.count"))
 		return set_count(inj, value, err);
 	return unknown_key(key, err);
@@ -269,13 +289,26 @@ void inject_destroy(struct inject *inj)
 	memset(inj, 0, sizeof(*inj));
 }
 
+/* Which class of its point an event is of. */
+static u32 class_of(enum inject_point point, const struct inject_event *ev)
+{
+	switch (point) {
+	case INJECT_ept:
+		return ev->ept;
+	case INJECT_blk:
+		return ev->blk;
+	default:
+		return ev->class;
+	}
+}
+
 static bool rule_matches(const struct inject_rule *r, const struct inject_event *ev)
 {
 	switch (r->scope) {
 	case SCOPE_ALL:
 		return true;
 	case SCOPE_CLASS:
-		return r->a == (r->point == INJECT_ept ? (u32)ev->ept : (u32)ev->class);
+		return r->a == class_of(r->point, ev);
 	case SCOPE_NODE:
 		if (r->point == INJECT_ept)
 			return r->a == ev->dst_node;
@@ -315,7 +348,7 @@ u64 inject_delay(struct inject *inj, enum inject_point point, u32 vcpu,
 	g_mutex_lock(&s->lock);
 	ns = dist_draw(&rule->dist, &s->rng, &s->trace_pos);
 	g_mutex_unlock(&s->lock);
-	hist_add(&inj->hist[point][point == INJECT_ept ? (u32)ev->ept : (u32)ev->class], ns);
+	hist_add(&inj->hist[point][class_of(point, ev)], ns);
 	return ns;
 }
 
@@ -338,6 +371,27 @@ const char *ept_cause_name(enum ept_cause cause)
 	};
 
 	return (u32)cause < NR_EPT_CAUSES ? name[cause] : "?";
+}
+
+const char *blk_op_name(enum blk_op op)
+{
+	static const char *const name[NR_BLK_OPS] = {
+		[BLK_READ] = "read", [BLK_WRITE] = "write", [BLK_FLUSH] = "flush", [BLK_OTHER] = "other",
+	};
+
+	return (u32)op < NR_BLK_OPS ? name[op] : "?";
+}
+
+const char *inject_class_name(enum inject_point point, u32 class)
+{
+	switch (point) {
+	case INJECT_ept:
+		return class < NR_EPT_CAUSES ? ept_cause_name((enum ept_cause)class) : distance_class_name(class);
+	case INJECT_blk:
+		return blk_op_name((enum blk_op)class);
+	default:
+		return distance_class_name(class);
+	}
 }
 
 const char *inject_point_name(enum inject_point point)

@@ -13,6 +13,8 @@
  *   ept.write_protect = RATE      pages a second whose mapping loses the right to be written
  *   ept.count = yes|no            serve second-level faults here to count them, with no delay
  *   timer.all, exit.all
+ *   blk.all | blk.read | blk.write | blk.flush
+ *   blk.depth = N                 at most N disk requests wait out their delays at once (default: any number)
  * The most specific rule that matches wins: node pair, then class, then all. The
  * distribution "none" gives no delay (a rule that removes a wider one's).
  *
@@ -80,12 +82,25 @@ enum ept_cause {
 /* "first_touch", "refault", "write_protect". */
 const char *ept_cause_name(enum ept_cause cause);
 
+/* What a disk is asked for. Classes of the point `blk`, in this order. */
+enum blk_op {
+	BLK_READ,
+	BLK_WRITE,
+	BLK_FLUSH,
+	BLK_OTHER,		/* get-id, and what the device does not know */
+	NR_BLK_OPS
+};
+
+/* "read", "write", "flush", "other". */
+const char *blk_op_name(enum blk_op op);
+
 /* What an event is, for the match; members that do not apply are 0. */
 struct inject_event {
 	enum distance_class class;	/* ipi */
 	u32 src_node, dst_node;		/* ipi: of the vCPUs; ept: vCPU's node and page's node */
 	u8 vector;			/* ipi */
 	enum ept_cause ept;		/* ept */
+	enum blk_op blk;		/* blk */
 };
 
 struct inject_stream {
@@ -105,9 +120,10 @@ struct inject {
 	u64 ept_refault_per_s;			/* (c) 0 = none */
 	u64 ept_protect_per_s;			/* (c) 0 = none */
 	u8 ipi_vector_min, ipi_vector_max;	/* (c) */
+	u32 blk_depth;				/* (c) 0 = no limit */
 	u32 nr_vcpus;				/* (c) */
 	struct inject_stream (*stream)[NR_INJECT_POINTS];	/* per vCPU */
-	/* (a) by class; ept: by cause */
+	/* (a) by class; ept: by cause; blk: by operation */
 	struct hist hist[NR_INJECT_POINTS][NR_DISTANCE_CLASSES];
 };
 
@@ -141,5 +157,7 @@ u64 inject_delay(struct inject *inj, enum inject_point point, u32 vcpu,
 /* The smallest delay any rule of the point can give, ns; CLOCK_NEVER-like UINT64_MAX if no rule. */
 u64 inject_min(const struct inject *inj, enum inject_point point);
 const char *inject_point_name(enum inject_point point);
+/* What a class of the point is called: "remote", "first_touch", "read", ... */
+const char *inject_class_name(enum inject_point point, u32 class);
 
 #endif

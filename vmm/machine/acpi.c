@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "machine/acpi.h"
 #include "machine/layout.h"
+#include "machine/machine.h"
 
 #define OEM_ID		"FAULTB"
 #define OEM_TABLE_ID	"FAULTBED"
@@ -52,6 +53,9 @@
 
 #define RESET_PORT		0x64u	/* keyboard controller's pulse of the reset line */
 #define RESET_VALUE		0xfeu
+
+/* A number of AML, byte by byte. */
+#define LE32(v)	(u8)(v), (u8)((v) >> 8), (u8)((v) >> 16), (u8)((v) >> 24)
 
 /* One table that grows at its end; integers are little-endian. */
 static void put8(GByteArray *t, u32 v)
@@ -254,10 +258,10 @@ static GByteArray *build_slit(const struct topology *topo)
 }
 
 /*
- * Only the soft-off state: processors are in the MADT, and the UARTs, RTC and
- * PIT are found where every PC has them.
+ * The soft-off state, and the disk if there is one: processors are in the MADT, and the
+ * UARTs, RTC and PIT are found where every PC has them.
  */
-static GByteArray *build_dsdt(void)
+static GByteArray *build_dsdt(bool disk)
 {
 	static const u8 s5[] = {
 		0x08, '_', 'S', '5', '_',	/* Name (_S5, */
@@ -267,7 +271,26 @@ static GByteArray *build_dsdt(void)
 	};
 	GByteArray *t = table_new("DSDT", 2);
 
+	static const u8 vio0[] = {
+		0x10, 0x42, 0x04,			/* Scope (66 bytes) */
+		'_', 'S', 'B', '_',			/*   _SB */
+		0x5b, 0x82, 0x3a,			/*   Device (58 bytes) */
+		'V', 'I', 'O', '0',
+		0x08, '_', 'H', 'I', 'D',		/*     Name (_HID, "LNRO0005"): virtio-mmio */
+		0x0d, 'L', 'N', 'R', 'O', '0', '0', '0', '5', 0x00,
+		0x08, '_', 'U', 'I', 'D', 0x00,		/*     Name (_UID, 0) */
+		0x08, '_', 'C', 'R', 'S',		/*     Name (_CRS, Buffer (23) */
+		0x11, 0x1a, 0x0a, 0x17,
+		0x86, 0x09, 0x00, 0x01,			/*       Memory32Fixed (ReadWrite, ...) (6.4.3.4) */
+		LE32(LAYOUT_VIRTIO), LE32(LAYOUT_VIRTIO_SIZE),
+		0x89, 0x06, 0x00, 0x01, 0x01,		/*       Interrupt (Consumer, Level, High, Exclusive) (6.4.3.6) */
+		LE32(LAYOUT_IRQ_VIRTIO),
+		0x79, 0x00,				/*       end tag, no checksum */
+	};
+
 	g_byte_array_append(t, s5, sizeof(s5));
+	if (disk)
+		g_byte_array_append(t, vio0, sizeof(vio0));
 	return t;
 }
 
@@ -389,7 +412,7 @@ int acpi_build(struct vm *vm, gpa_t *rsdp)
 	struct placer p = { .vm = vm, .next = LAYOUT_ACPI + RSDP_LEN };
 	GByteArray *xsdt = table_new("XSDT", 1), *pointer;
 	gpa_t facs = place(&p, build_facs());
-	gpa_t dsdt = place_table(&p, build_dsdt());
+	gpa_t dsdt = place_table(&p, build_dsdt(vm->machine && vm->machine->blk));
 	gpa_t xsdt_at;
 
 	put64(xsdt, place_table(&p, build_fadt(facs, dsdt)));

@@ -15,6 +15,8 @@ _Static_assert(sizeof(struct lapic) == 240, "a new member of struct lapic: trans
 _Static_assert(sizeof(struct pit_counter) == 40, "a new member of struct pit_counter: transfer_pit()");
 _Static_assert(sizeof(struct ioapic) == 216, "a new member of struct ioapic: transfer_devices()");
 _Static_assert(sizeof(struct uart) == 64, "a new member of struct uart: transfer_uart()");
+_Static_assert(sizeof(struct virtqueue) == 72, "a new member of struct virtqueue: virtqueue_transfer()");
+_Static_assert(sizeof(struct virtio_mmio) == 184, "a new member of struct virtio_mmio: virtio_mmio_transfer()");
 
 static void transfer_counters(struct saver *s, struct counters *c)
 {
@@ -186,5 +188,11 @@ void machine_transfer(struct saver *s, struct vm *vm)
 
 	saver_begin(s, "devices", 1);
 	transfer_devices(s, vm->machine);
+	saver_end(s);
+
+	saver_begin(s, "disk", 1);
+	saver_same(s, vm->machine->blk != NULL, "the number of disks");
+	if (vm->machine->blk && saver_ok(s))
+		virtio_blk_transfer(s, vm->machine->blk);
 	saver_end(s);
 }

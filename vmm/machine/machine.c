@@ -106,12 +106,24 @@ int machine_init(struct vm *vm)
 	return 0;
 }
 
+int machine_add_disk(struct vm *vm, const struct disk *disk)
+{
+	struct machine *m = vm->machine;
+
+	fb_assert(!m->blk);
+	m->blk = g_new0(struct virtio_blk, 1);
+	return virtio_blk_init(m->blk, vm, LAYOUT_VIRTIO, LAYOUT_IRQ_VIRTIO, disk);
+}
+
 void machine_destroy(struct vm *vm)
 {
 	struct machine *m = vm->machine;
 
 	if (!m)
 		return;
+	if (m->blk)
+		virtio_blk_destroy(m->blk);
+	g_free(m->blk);
 	pit_destroy(&m->pit);
 	uart_destroy(&m->console);
 	uart_destroy(&m->control);

@@ -16,6 +16,7 @@
 #include "machine/rtc.h"
 #include "machine/testdev.h"
 #include "machine/uart.h"
+#include "machine/virtio-blk.h"
 
 struct machine {
 	struct ioapic ioapic;
@@ -27,6 +28,7 @@ struct machine {
 	struct uart control;	/* ttyS1: the control protocol of our init */
 	struct testdev testdev;
 	struct channel channel;
+	struct virtio_blk *blk;	/* NULL: no disk */
 };
 
 /*
@@ -36,6 +38,11 @@ struct machine {
  * reported; machine_destroy() then still has to be called.
  */
 int machine_init(struct vm *vm);
+/*
+ * Give it a disk, which becomes the machine's, whatever is returned: announced in the DSDT, so
+ * before acpi_build(). -errno, reported.
+ */
+int machine_add_disk(struct vm *vm, const struct disk *disk);
 /* Frees devices and bus; before the clocks go, and with no vCPU running. */
 void machine_destroy(struct vm *vm);
 /*

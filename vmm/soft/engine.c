@@ -311,6 +311,7 @@ const struct engine_ops soft_engine = {
 	.vm_destroy = soft_vm_destroy,
 	.memslot_add = soft_memslot_add,
 	.gpa_lowered = soft_gpa_lowered,
+	.gpa_written = soft_gpa_written,
 	.vm_start = soft_vm_start,
 	.host_cpuid = soft_host_cpuid,
 	.vcpu_create = soft_vcpu_create,

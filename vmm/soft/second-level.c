@@ -115,3 +115,19 @@ int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len, enum gpa_rights left)
 	}
 	return lost;
 }
+
+/* What a device puts where code was: a program's page that is read from a disk again. */
+void soft_gpa_written(struct vm *vm, gpa_t gpa, u64 len)
+{
+	struct soft_vm *svm = vm->engine_data;
+
+	while (len) {
+		u32 off = (u32)(gpa & (PAGE_SIZE - 1)), piece = (u32)MIN(len, PAGE_SIZE - off);
+		struct soft_page *page = soft_page_of(svm, gpa, NULL);
+
+		if (page && page->flags & SPAGE_CODE)
+			soft_code_written(svm, page, off, piece);
+		gpa += piece;
+		len -= piece;
+	}
+}

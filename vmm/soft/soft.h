@@ -472,6 +472,8 @@ void soft_page_is_code(struct soft_vm *svm, struct soft_page *page);
 struct soft_page *soft_page_of(struct soft_vm *svm, gpa_t gpa, u8 **hva);
 /* engine_ops.gpa_lowered: vm->engine_data is the struct soft_vm. */
 int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len, enum gpa_rights left);
+/* engine_ops.gpa_written. */
+void soft_gpa_written(struct vm *vm, gpa_t gpa, u64 len);
 /* engine_ops.dump: how full the TLBs are, pending events, the engine's counters. dump.c */
 char *soft_dump(struct vcpu *vcpu);
 /* Snapshot: the TLB of a vCPU as bytes; shortcuts are not part of it. */
