@@ -40,7 +40,7 @@ struct guest *guest_new(bool read_only)
 	g_assert_cmpint(machine_add_disk(g->vm, &disk), ==, 0);
 	/* What the user hears once would be said a thousand times here. */
 	g->vm->machine->blk->mmio.warned = true;
-	g->vm->machine->ioapic.redir[LAYOUT_IRQ_VIRTIO] = VECTOR | IOAPIC_RTE_LEVEL;
+	g->vm->machine->ioapic.redir[LAYOUT_IRQ_VIRTIO] = VECTOR;
 	return g;
 }
 

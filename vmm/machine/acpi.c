@@ -283,7 +283,7 @@ static GByteArray *build_dsdt(bool disk)
 		0x11, 0x1a, 0x0a, 0x17,
 		0x86, 0x09, 0x00, 0x01,			/*       Memory32Fixed (ReadWrite, ...) (6.4.3.4) */
 		LE32(LAYOUT_VIRTIO), LE32(LAYOUT_VIRTIO_SIZE),
-		0x89, 0x06, 0x00, 0x01, 0x01,		/*       Interrupt (Consumer, Level, High, Exclusive) (6.4.3.6) */
+		0x89, 0x06, 0x00, 0x03, 0x01,		/*       Interrupt (Consumer, Edge, High, Exclusive) (6.4.3.6) */
 		LE32(LAYOUT_IRQ_VIRTIO),
 		0x79, 0x00,				/*       end tag, no checksum */
 	};

@@ -57,7 +57,7 @@
 #define LAYOUT_IRQ_UART1	3
 #define LAYOUT_IRQ_UART0	4
 #define LAYOUT_IRQ_SCI		9
-#define LAYOUT_IRQ_VIRTIO	16	/* the IOAPIC's only, level */
+#define LAYOUT_IRQ_VIRTIO	16	/* the IOAPIC's only, edge */
 #define LAYOUT_IOAPIC_PINS	24
 
 #endif

@@ -2,7 +2,11 @@
 /*
  * The transport of one virtio device over MMIO, version 2 of the layout (Virtual I/O
  * Device version 1.2, section 4.2): registers, feature negotiation, device status, one
- * queue, and a level-triggered interrupt on an IOAPIC pin. Under vm->lock.
+ * queue, and an interrupt on an IOAPIC pin. Under vm->lock.
+ *
+ * The interrupt is an edge, when the first reason for one appears: a driver clears the reasons and then looks
+ * into the ring (4.2.3.4), so that none is lost; and KVM's own local APIC tells us of no end of a level
+ * interrupt without a table of routes.
  */
 #ifndef MACHINE_VIRTIO_MMIO_H
 #define MACHINE_VIRTIO_MMIO_H
