@@ -70,7 +70,10 @@ SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-to
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu hist lines procstat report roi util
-GUEST_TESTS := init file-scan multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest
+GUEST_TESTS := init file-scan multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest \
+	fault-stress
+# A program's other files.
+GUEST_PARTS := fault-stress-ops
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
 GUEST_BARE64 := apic decimal bad exceptions modes paging smc strings tsc
@@ -260,6 +263,8 @@ $(O)/guest-tests/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUE
 	@mkdir -p $(@D)
 	$(Q)$(GUEST_CC) -static -pthread -o $@ $^ -lm
 
+$(O)/guest-tests/fault-stress: $(O)/obj-guest/fault-stress-ops.o
+
 $(O)/guest-tools/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUEST_LIB))
 	$(call say,GUESTLD,$@)
 	@mkdir -p $(@D)
@@ -401,7 +406,7 @@ deps-undo:
 # What the build knows of, for the test that compares it with what is on disk.
 print-sources:
 	@printf '%s\n' $(foreach l,$(LAYERS),$(patsubst %,$(dir_$(l))%.c,$(SRC_$(l)))) vmm/main.c host-tools/main.c \
-		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS) $(GUEST_TOOLS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
+		$(patsubst %,guest-tests/%.c,$(GUEST_TESTS) $(GUEST_PARTS) $(GUEST_TOOLS)) $(patsubst %,guest-tests/lib/%.c,$(GUEST_LIB)) \
 		$(patsubst %,guest-tests/bare/%.S,$(GUEST_BARE)) $(patsubst %,guest-tests/bare/%.c,$(GUEST_BARE64)) \
 		$(addprefix guest-tests/bare/lib/,$(BARE64_LIB)) \
 		$(patsubst %,tests/unit/%.c,$(UNIT_LIB) $(UNIT_LIB_soft)) $(patsubst %,tests/isa/%.c,$(ISA)) \
