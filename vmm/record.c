@@ -155,6 +155,23 @@ static void add_host(JsonObject *all, JsonObject *na, struct vm *vm, const struc
 	g_free(per_vcpu);
 }
 
+/* IPIs by vector; those that did not move are left out, as are all where nobody sees them. */
+static void add_vectors(JsonObject *all, const struct vm *vm, const struct sample *from, const struct sample *to)
+{
+	u32 i;
+
+	for (i = 0; i < NR_VECTORS && vm->apic != APIC_KERNEL; i++) {
+		u64 value = to->ipi_vector[i] - from->ipi_vector[i];
+		char *name;
+
+		if (!value)
+			continue;
+		name = g_strdup_printf("ipis_sent_vector_0x%02x", i);
+		add_counter(all, name, "events", "vmm", value);
+		g_free(name);
+	}
+}
+
 /* Statistics of an engine that have the name of a counter which means the same on any machine. */
 static char *engine_stat_name(const struct vm *vm, const char *name)
 {
@@ -282,6 +299,7 @@ void record_difference(JsonObject *record, struct vm *vm, const struct sample *f
 
 	add_channel(all, vm, &from->channel, &to->channel);
 	add_host(all, na, vm, from, to);
+	add_vectors(all, vm, from, to);
 	add_engine(all, vm, from, to);
 	add_proc(all, proc);
 	for (i = 0; i < G_N_ELEMENTS(guest_essential); i++)

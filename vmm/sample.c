@@ -45,6 +45,8 @@ void sample_take(struct vm *vm, struct sample *s, u64 now, bool begin)
 	}
 	for (i = 0; i < nodes * nodes; i++)
 		s->ipi_matrix[i] = __atomic_load_n((u64 *)&vm->ipi_matrix[i], __ATOMIC_RELAXED);
+	for (i = 0; i < NR_VECTORS; i++)
+		s->ipi_vector[i] = __atomic_load_n((u64 *)&vm->ipi_vector[i], __ATOMIC_RELAXED);
 	memcpy(s->ipi_latency, vm->ipi_latency, sizeof(s->ipi_latency));
 	memcpy(s->inject, vm->inject.hist, sizeof(s->inject));
 	vm->engine->read_stats(vm, s->stats);

@@ -16,6 +16,7 @@ struct sample {
 	u64 vm_counter[NR_COUNTERS];
 	u64 (*vcpu_counter)[NR_COUNTERS];	/* by CPU number */
 	u64 *ipi_matrix;		/* nr_nodes * nr_nodes */
+	u64 ipi_vector[NR_VECTORS];
 	struct hist ipi_latency[NR_DISTANCE_CLASSES];
 	struct hist inject[NR_INJECT_POINTS][NR_DISTANCE_CLASSES];
 	struct channel_snapshot channel;

@@ -71,6 +71,8 @@ static void test_physical(void)
 	g_assert_cmpuint(f->vm.ipi_matrix[0], ==, 4);
 	g_assert_cmpuint(f->vm.ipi_matrix[1], ==, 4);
 	g_assert_cmpuint(f->vm.ipi_matrix[2] + f->vm.ipi_matrix[3], ==, 0);
+	g_assert_cmpuint(f->vm.ipi_vector[0x40], ==, 4);
+	g_assert_cmpuint(f->vm.ipi_vector[0x41], ==, 4);
 	fake_vm_free(f);
 }
 

@@ -195,6 +195,7 @@ static void test_vm_complete(void)
 	fill(&rng, &f->vm.counters, &g->vm.counters, sizeof(f->vm.counters));
 	fill(&rng, f->vm.ipi_latency, g->vm.ipi_latency, sizeof(f->vm.ipi_latency));
 	fill(&rng, (u64 *)f->vm.ipi_matrix, (u64 *)g->vm.ipi_matrix, 4 * sizeof(u64));
+	fill(&rng, (u64 *)f->vm.ipi_vector, (u64 *)g->vm.ipi_vector, sizeof(f->vm.ipi_vector));
 	fill(&rng, &f->vm.frontier, &g->vm.frontier, sizeof(u64));
 	fill(&rng, &f->vm.boot_tick_ns, &g->vm.boot_tick_ns, sizeof(u64));
 	for (u32 i = 0; i < 4; i++) {
@@ -207,6 +208,7 @@ static void test_vm_complete(void)
 	g_assert_cmpmem(&f->vm.counters, sizeof(f->vm.counters), &g->vm.counters, sizeof(g->vm.counters));
 	g_assert_cmpmem(f->vm.ipi_latency, sizeof(f->vm.ipi_latency), g->vm.ipi_latency, sizeof(g->vm.ipi_latency));
 	g_assert_cmpmem((u64 *)f->vm.ipi_matrix, 32, (u64 *)g->vm.ipi_matrix, 32);
+	g_assert_cmpmem((u64 *)f->vm.ipi_vector, sizeof(f->vm.ipi_vector), (u64 *)g->vm.ipi_vector, sizeof(g->vm.ipi_vector));
 	g_assert_cmpuint(f->vm.frontier, ==, g->vm.frontier);
 	g_assert_cmpuint(f->vm.boot_tick_ns, ==, g->vm.boot_tick_ns);
 	for (u32 i = 0; i < 4; i++) {

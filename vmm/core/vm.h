@@ -23,6 +23,8 @@
 #include "core/memory.h"
 #include "core/topology.h"
 
+#define NR_VECTORS	256	/* interrupt vectors of a CPU */
+
 struct engine_ops;
 struct lapic;
 struct bus;
@@ -94,6 +96,7 @@ struct vm {
 	GMutex lock;			/* devices, except local APICs and clocks */
 	struct hist ipi_latency[NR_DISTANCE_CLASSES];	/* (a) ICR write to IRR, measured, injected delay included */
 	_Atomic u64 *ipi_matrix;	/* (a) nr_nodes * nr_nodes, by source and target node */
+	_Atomic u64 ipi_vector[NR_VECTORS];	/* (a) IPIs sent that have a vector, by it */
 	u64 tsc_hz;			/* (c) */
 	struct cost_model cost;		/* (c) with virtual time only */
 	bool pause;			/* (v) with virtual time: the runner returns before the next turn, to be called again */

@@ -161,6 +161,8 @@ static void apicbus_send_one(struct vcpu *src, struct vcpu *target, const struct
 	if (vm->ipi_matrix)
 		__atomic_fetch_add((u64 *)&vm->ipi_matrix[topo->cpu[src->id].node * topo->nr_nodes +
 							  topo->cpu[target->id].node], 1, __ATOMIC_RELAXED);
+	if (msg->delivery == APIC_DM_FIXED || msg->delivery == APIC_DM_LOWEST)
+		__atomic_fetch_add((u64 *)&vm->ipi_vector[msg->vector], 1, __ATOMIC_RELAXED);
 	delay += apicbus_latency(vm, class);
 	if (trace_wanted(vm, TRACE_ipi))
 		trace_here(src, TRACE_ipi, delivery_name[msg->delivery & 7], target->id,

@@ -18,7 +18,7 @@
  */
 #define APICBUS_MAX_IN_FLIGHT	16384u
 
-/* An IPI from a vCPU (its ICR). On the source's thread. Counts icr_writes, ipis_sent, ipi_matrix, ipi_injected_ns. */
+/* An IPI from a vCPU (its ICR). On the source's thread. Counts icr_writes, ipis_sent, ipi_matrix, ipi_vector, ipi_injected_ns. */
 void apicbus_send_ipi(struct vcpu *src, const struct apic_msg *msg, u64 now);
 /* A message from a device (IOAPIC, MSI). Lowest priority goes to one target: the lowest CPU number addressed. */
 void apicbus_send_device(struct vm *vm, const struct apic_msg *msg, u64 now);

@@ -168,7 +168,7 @@ void machine_transfer(struct saver *s, struct vm *vm)
 
 	/* KVM's local APICs are no part of this. */
 	fb_assert(vm->apic != APIC_KERNEL);
-	saver_begin(s, "vm", 1);
+	saver_begin(s, "vm", 2);
 	saver_same(s, vm->topo.nr_cpus, "the number of vCPUs");
 	saver_same(s, vm->topo.nr_nodes, "the number of nodes");
 	saver_same(s, vm->apic, "the kind of local APIC");
@@ -179,6 +179,7 @@ void machine_transfer(struct saver *s, struct vm *vm)
 	for (i = 0; i < NR_DISTANCE_CLASSES; i++)
 		transfer_hist(s, &vm->ipi_latency[i]);
 	saver_u64s(s, (u64 *)vm->ipi_matrix, nr_matrix);
+	saver_u64s(s, (u64 *)vm->ipi_vector, NR_VECTORS);
 	saver_end(s);
 
 	saver_begin(s, "vcpus", 1);
