@@ -74,6 +74,7 @@ GUEST_TESTS := init file-scan multi-fault ipi-pingpong first-touch fixed-work fa
 	fault-stress
 # A program's other files.
 GUEST_PARTS := fault-stress-ops
+GUEST_TESTS += kv-server
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
 GUEST_BARE64 := apic decimal bad exceptions modes paging smc strings tsc
