@@ -71,7 +71,7 @@ SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-to
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu hist lines procstat report roi util
 GUEST_TESTS := init file-scan multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest \
-	fault-stress
+	fault-stress mmap-file lock-check
 # A program's other files.
 GUEST_PARTS := fault-stress-ops
 GUEST_TESTS += kv-server
