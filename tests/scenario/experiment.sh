@@ -12,10 +12,11 @@ fb=$BUILD/faultbed
 
 tap_run "$fb" experiment --list
 tap_is "--list: status 0" "$RC" 0
+list=$OUT
 for d in "$TOP"/experiments/*/; do
 	name=$(basename "$d")
 	[ "$name" != lib ] || continue
-	tap_like "--list has $name and its title" "$OUT" "^$name +[A-Z].* scenarios?\\)"
+	tap_like "--list has $name and its title" "$list" "^$name +[A-Z].* scenarios?\\)"
 	tap_ok "$name: the check compiles" perl -I"$TOP/experiments/lib" -c "$d/check"
 	tap_is "$name: README, published figures, an executable check" \
 		"$(cd "$d" && ls README.md published*.tsv check >/dev/null 2>&1 && test -x check && echo all)" all
