@@ -52,6 +52,8 @@ packages()
 	echo qemu-system-x86
 	# the tests: clang for a second opinion, iasl for the ACPI tables
 	echo perl acpica-tools util-linux git clang libclang-rt-14-dev
+	# a load that everybody can get, run in the guest
+	echo stress-ng
 }
 
 say()

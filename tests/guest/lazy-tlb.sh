@@ -21,10 +21,10 @@ engine = soft
 topology = 2x3x2
 memory = 512MiB
 [run]
-command = $load --requests 200
+command = $load --requests 120
 warmup = 5ms
 [vary]
-run.command + guest.knob.lazy_tlb = $load --requests 200 + off | $load --requests 200 + ipi | $load --requests 200 + skip | $flip + skip | $wrong + ipi
+run.command + guest.knob.lazy_tlb = $load --requests 120 + off | $load --requests 120 + ipi | $load --requests 120 + skip | $flip + skip | $wrong + ipi
 EOT
 tap_run "$BUILD/faultbed" run lazy.ini -o lazy.json
 [ "$RC" = 0 ] || tap_diag "$OUT"$'\n'"$ERR"
@@ -44,7 +44,7 @@ holds()
 }
 
 holds "off: nobody is lazy" "$(counter 0 tlb_lazy_enter) == 0 && $(counter 0 tlb_shootdown_ipis_skipped_lazy) == 0"
-holds "off: two CR3 loads for each idle period" "$(counter 0 tlb_lazy_off_idle) > 1000 && $(counter 0 tlb_lazy_off_back) > 1000"
+holds "off: two CR3 loads for each idle period" "$(counter 0 tlb_lazy_off_idle) > 500 && $(counter 0 tlb_lazy_off_back) > 500"
 holds "ipi: lazy CPUs are told and leave" "$(counter 1 tlb_shootdown_lazy_told) > 100 && $(counter 1 tlb_flush_lazy_kicked) > 100"
 holds "ipi: none is left out for being lazy" "$(counter 1 tlb_shootdown_ipis_skipped_lazy) == 0 && $(counter 1 tlb_lazy_off_idle) == 0"
 holds "skip: lazy CPUs are left out" "$(counter 2 tlb_shootdown_ipis_skipped_lazy) > 100 && $(counter 2 tlb_shootdown_lazy_told) == 0"
