@@ -51,7 +51,7 @@ packages()
 	# nested, and the peers it is compared with
 	echo qemu-system-x86
 	# the tests: clang for a second opinion, iasl for the ACPI tables
-	echo perl acpica-tools util-linux git clang libclang-rt-14-dev
+	echo perl libjson-xs-perl acpica-tools util-linux git clang libclang-rt-14-dev
 	# a load that everybody can get, run in the guest
 	echo stress-ng
 }

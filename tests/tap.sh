@@ -102,11 +102,13 @@ kvm_engine()
 # json FILE PATH: what is there, one value a line; * stands for every member ("cells.*.status").
 json()
 {
-	perl -MJSON::PP -e '
+	perl -e '
+		# A result can be megabytes, and is read once for each figure: the fast one, if it is there.
+		my $json = eval { require JSON::XS; "JSON::XS" } || do { require JSON::PP; "JSON::PP" };
 		my ($file, @path) = ($ARGV[0], split /\|/, $ARGV[1]);
 		open my $f, "<", $file or exit 1;
 		local $/;
-		my @at = (JSON::PP->new->utf8->decode(<$f>));
+		my @at = ($json->new->utf8->decode(<$f>));
 		for my $p (@path) {
 			@at = map {
 				ref $_ eq "HASH" ? ($p eq "*" ? @{$_}{sort keys %$_} : exists $_->{$p} ? $_->{$p} : ()) :
@@ -114,7 +116,7 @@ json()
 			} @at;
 		}
 		for (@at) {
-			my $text = ref $_ ? JSON::PP->new->canonical->encode($_) : $_ // "null";
+			my $text = ref $_ ? $json->new->canonical->encode($_) : $_ // "null";
 			$text =~ s/\s+/ /g;
 			print "$text\n";
 		}
