@@ -69,7 +69,7 @@ SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-to
 	job nested records result-json result-read show show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
-GUEST_LIB := about barrier cpu hist lines procstat report roi util
+GUEST_LIB := about barrier cpu guest hist lines procstat report roi util
 GUEST_TESTS := init file-scan multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest \
 	fault-stress mmap-file lock-check
 # A program's other files.
@@ -94,7 +94,7 @@ UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-
 	virtio-blk virtqueue
 UNIT_kvm := userfault
 UNIT_soft := mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-system soft-x87 tlb
-UNIT_top := cost-file json-text lockstep report scenario snapshot
+UNIT_top := console cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare records summary
 
 # The soft engine's instructions against the host's: one program, tests/isa/NAME.c.

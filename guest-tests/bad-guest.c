@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "lib/cpu.h"
+#include "lib/guest.h"
 #include "lib/roi.h"
 #include "lib/util.h"
 
@@ -295,6 +296,19 @@ static int bad_oops(const char *arg)
 	die(EXIT_UNSUPPORTED, "no oops: is the kernel somewhere else (KASLR)?");
 }
 
+/* A line in the kernel's log, at the level of WARN() and lockdep. Other lines stand beside it there. */
+static int bad_warn(const char *arg)
+{
+	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		die_errno(EXIT_UNSUPPORTED, "/dev/kmsg");
+	if (dprintf(fd, "<4>%s\n", arg ? arg : "WARNING: CPU: 0 PID: 1 at guest-tests/bad-guest.c:1 bad_warn+0x0/0x10") < 0)
+		die_errno(EXIT_MISMATCH, "/dev/kmsg");
+	close(fd);
+	return EXIT_OK;
+}
+
 /* Rubbish over the kernel's memory, until something gives. */
 static int bad_scribble(const char *arg)
 {
@@ -469,6 +483,7 @@ static const struct mode {
 	{ "triple-fault", bad_triple_fault, "an exception without an IDT; the guest is gone" },
 	{ "panic", bad_panic, "init exits; the kernel panics" },
 	{ "oops", bad_oops, "an invalid opcode in a system call; the kernel oopses and goes on" },
+	{ "warn", bad_warn, "warn [TEXT]: what a kernel's WARN() prints, into the kernel's log; exit 0" },
 	{ "scribble", bad_scribble, "rubbish over kernel memory; anything" },
 	{ "hang", bad_hang, "real-time threads take all CPUs; the guest answers no more" },
 	{ "silent", bad_silent, "sleep for ever, idle; the guest answers no more" },
@@ -485,8 +500,10 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; argc > 1 && i < nr; i++)
-		if (!strcmp(argv[1], modes[i].name))
+		if (!strcmp(argv[1], modes[i].name)) {
+			guest_only();
 			return modes[i].run(argc > 2 ? argv[2] : NULL);
+		}
 	fprintf(stderr, "usage: bad-guest MODE [ARGUMENT]\n");
 	for (size_t i = 0; i < nr; i++)
 		fprintf(stderr, "  %-13s %s\n", modes[i].name, modes[i].what);

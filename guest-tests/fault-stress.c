@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "fault-stress.h"
+#include "lib/guest.h"
 #include "lib/roi.h"
 
 /* Far below where the kernel maps what it is free to place: holes that opponents make stay holes. */
@@ -432,6 +433,7 @@ static const char *parse_args(struct stress *s, int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	const char *list = NULL;
+	u32 victim = 0;
 	u64 n;
 	int c;
 
@@ -451,7 +453,7 @@ static const char *parse_args(struct stress *s, int argc, char **argv)
 		else if (c == 'w')
 			list = optarg;
 		else if (c == 'v' && parse_u64(optarg, 1, 64, &n))
-			victim_main((u32)n, s->seed);
+			victim = (u32)n;
 		else
 			usage(c == 'h' ? EXIT_OK : EXIT_USAGE);
 	}
@@ -459,6 +461,9 @@ static const char *parse_args(struct stress *s, int argc, char **argv)
 		usage(EXIT_USAGE);
 	if (list)
 		check_list(list);
+	guest_only();
+	if (victim)
+		victim_main(victim, s->seed);
 	return list;
 }
 

@@ -29,6 +29,7 @@
 
 #include "lib/barrier.h"
 #include "lib/cpu.h"
+#include "lib/guest.h"
 #include "lib/roi.h"
 #include "lib/util.h"
 
@@ -478,6 +479,7 @@ int main(int argc, char **argv)
 	};
 
 	parse_args(&s, argc, argv);
+	guest_only();
 	if (cpu_map_read(&s.cpus))
 		die(EXIT_MISMATCH, "/sys tells no CPUs");
 	open_file(&s);

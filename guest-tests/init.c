@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/klog.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/signalfd.h>
@@ -31,6 +32,7 @@
 #include <unistd.h>
 
 #include "lib/about.h"
+#include "lib/guest.h"
 #include "lib/lines.h"
 #include "lib/procstat.h"
 #include "lib/report.h"
@@ -49,6 +51,11 @@
 #define RNDRESEEDCRNG	_IO('R', 0x07)
 /* How long the host may stay silent before the console says what init waits for. */
 #define HINT_MS		20000
+/* syslog(2): actions, and the console level at which WARN() and lockdep are shown. "quiet" sets 4. */
+#define KLOG_READ_ALL	3
+#define KLOG_SET_LEVEL	8
+#define KLOG_SIZE	10
+#define LEVEL_WARNING	4
 
 struct init {
 	struct roi roi;			/* ports, and snapshots around the command */
@@ -194,6 +201,39 @@ static int open_control(void)
 	/* Nonblocking was for the open only, which would wait for a carrier. */
 	fcntl(fd, F_SETFL, 0);
 	return fd;
+}
+
+/*
+ * A host finds on the console what a kernel complains of (vmm/console.c). WARN(), lockdep
+ * and RCU complain at level 4, which "quiet" keeps away from there. So from here on such
+ * lines are shown, and so are those of the boot, which are few.
+ */
+static void show_warnings(void)
+{
+	char text[64], *log, *save = NULL;
+	int level, size, n;
+
+	/* The console's level is the first number. Whoever asked for more has all of it already. */
+	if (read_line("/proc/sys/kernel/printk", text, sizeof(text)) < 0 || sscanf(text, "%d", &level) != 1 ||
+	    level > LEVEL_WARNING || klogctl(KLOG_SET_LEVEL, NULL, LEVEL_WARNING + 1))
+		return;
+	size = klogctl(KLOG_SIZE, NULL, 0);
+	log = size > 0 ? malloc((size_t)size + 1) : NULL;
+	if (!log)
+		return;
+	n = klogctl(KLOG_READ_ALL, log, size);
+	log[n > 0 ? n : 0] = '\0';
+	for (char *line = strtok_r(log, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		/* "<4>[    0.021617] text": facility times 8 + level. The rest was shown if the level was. */
+		char *end;
+		unsigned long priority = *line == '<' ? strtoul(line + 1, &end, 10) : 0;
+
+		if (*line == '<' && *end == '>' && (priority & 7) >= (unsigned)level &&
+		    (priority & 7) <= LEVEL_WARNING)
+			puts(end + 1);
+	}
+	fflush(stdout);
+	free(log);
 }
 
 static void tell_fact(void *ctx, const char *key, const char *value)
@@ -618,6 +658,7 @@ int main(void)
 	setenv("PATH", "/bin:/sbin:/usr/bin:/usr/sbin", 1);
 	setenv("HOME", "/", 1);
 	setenv("TERM", "dumb", 1);
+	setenv(GUEST_ENV, "1", 1);
 	in->control = -1;
 	roi_init(&in->roi);
 
@@ -630,6 +671,7 @@ int main(void)
 	if (in->signals < 0)
 		fatal(in, "signalfd: %s", strerror(errno));
 
+	show_warnings();
 	command = run_parameter();
 	if (command) {		/* with no protocol: its reports go to the console */
 		int status = run_command(in, command);

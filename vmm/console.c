@@ -14,9 +14,12 @@
 static const char *const panic_words[] = { "Kernel panic - not syncing" };
 static const char *const oops_words[] = { "Oops: ", "Oops[", "kernel BUG at", "BUG: unable to handle" };
 static const char *const doubt_words[] = {
-	"WARNING: ", "INFO: possible", "possible circular locking", "BUG: ", "detected stall", "self-detected stall",
-	"blocked for more than", "KASAN:", "UBSAN:", "suspicious RCU usage",
+	"WARNING: CPU:", "WARNING: possible", "possible circular locking", "possible recursive locking",
+	"suspicious RCU usage", "BUG: KASAN", "KASAN:", "UBSAN:", "detected stall", "self-detected stall",
+	"blocked for more than",
 };
+/* The same of words that programs say, too: if the line opens with the time that printk() gives it. */
+static const char *const kernel_words[] = { "WARNING: ", "INFO: ", "BUG: ", "Bad page ", "dumped because" };
 
 void console_init(struct console *c, int fd)
 {
@@ -48,6 +51,18 @@ static bool has_word(const char *line, const char *const *words, size_t nr)
 	return false;
 }
 
+/* "[    1.234567] ", and "[    1.234567][    T1] " of a kernel that names callers. */
+static bool from_kernel(const char *line)
+{
+	size_t n = strspn(line + (*line == '['), " ");
+
+	if (*line != '[')
+		return false;
+	line += 1 + n;
+	n = strspn(line, "0123456789");
+	return n && line[n] == '.' && strspn(line + n + 1, "0123456789") == 6 && line[n + 7] == ']';
+}
+
 /* True if this line is the first sign of a panic. */
 static bool console_judge(struct console *c)
 {
@@ -56,7 +71,9 @@ static bool console_judge(struct console *c)
 
 	if (has_word(line, oops_words, G_N_ELEMENTS(oops_words)))
 		c->oops = true;
-	if (has_word(line, doubt_words, G_N_ELEMENTS(doubt_words)) && c->marked->len < CONSOLE_MARKED_MAX)
+	if ((has_word(line, doubt_words, G_N_ELEMENTS(doubt_words)) ||
+	     (from_kernel(line) && has_word(line, kernel_words, G_N_ELEMENTS(kernel_words)))) &&
+	    c->marked->len < CONSOLE_MARKED_MAX)
 		g_ptr_array_add(c->marked, g_strdup(line));
 	c->panic |= panic;
 	return first;

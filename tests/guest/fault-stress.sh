@@ -46,7 +46,7 @@ good()
 {
 	tap_is "$1 $2: status 0" "$(json "$1.json" "cells.$2.status")" 0
 	tap_like "$1 $2: every page was what it had to be" "$(json "$1.json" "cells.$2.end.console")" 'FAULT-STRESS OK'
-	tap_unlike "$1 $2: the kernel said nothing" "$(json "$1.json" "cells.$2.end.console")" 'WARNING: |BUG: |INFO: |KASAN'
+	tap_is "$1 $2: the kernel said nothing" "$(json "$1.json" "cells.$2.end.marked")" "[]"
 }
 
 # speculative NAME CELL: each fault of user mode went some way, and many went without a lock.
