@@ -7,7 +7,7 @@
 
 . "$(dirname "$0")/../tap.sh"
 cd "$TAP_DIR" || exit 1
-export TAP_TIMEOUT=300
+export TAP_TIMEOUT=1500
 
 cat >check.ini <<'EOT'
 # Do the figures of the two locks agree with what was done to them, on one CPU and on several?
