@@ -71,10 +71,9 @@ SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-to
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util
 GUEST_TESTS := init file-scan multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest \
-	fault-stress mmap-file lock-check
+	fault-stress mmap-file lock-check kv-server
 # A program's other files.
-GUEST_PARTS := fault-stress-ops
-GUEST_TESTS += kv-server
+GUEST_PARTS := fault-stress-ops kv-server-threads
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
 GUEST_BARE64 := apic decimal bad exceptions modes paging smc strings tsc
@@ -265,6 +264,7 @@ $(O)/guest-tests/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUE
 	$(Q)$(GUEST_CC) -static -pthread -o $@ $^ -lm
 
 $(O)/guest-tests/fault-stress: $(O)/obj-guest/fault-stress-ops.o
+$(O)/guest-tests/kv-server: $(O)/obj-guest/kv-server-threads.o
 
 $(O)/guest-tools/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUEST_LIB))
 	$(call say,GUESTLD,$@)

@@ -32,353 +32,22 @@
  * end mark.
  */
 #include <errno.h>
+#include "kv-server.h"
+
+#include <errno.h>
 #include <getopt.h>
-#include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "lib/barrier.h"
-#include "lib/cpu.h"
-#include "lib/roi.h"
-#include "lib/util.h"
 
 #define STACK_BYTES	(64u << 10)
-#define EVENTS		16
-#define BUFFER_PAGES	4u
 #define SLOTS_MAX	65536u
 #define THREADS_MAX	4096u
-#define WORDS		(PAGE_BYTES / sizeof(u64))
 #define ALL_KINDS	"dontneed,free,remap,map"
 
-enum op {
-	OP_GET,
-	OP_SET,
-	OP_DONTNEED,		/* the first that flushes */
-	OP_FREE,
-	OP_REMAP,
-	OP_MAP,
-	NR_OPS
-};
-
 static const char *const op_name[NR_OPS] = { "get", "set", "dontneed", "free", "remap", "map" };
-
-enum pin {
-	PIN_NONE,
-	PIN_WORKERS,
-	PIN_ALL,
-};
-
-/* One slot of the cache. What its page holds is `value`, or if `loose` that or nothing. */
-struct slot {
-	pthread_mutex_t lock;
-	volatile u64 *page;	/* (c) */
-	u64 value;		/* (l) 0 = nothing */
-	u32 version;		/* (l) */
-	bool loose;		/* (l) */
-};
-
-struct kv;
-
-struct worker {
-	pthread_t thread;
-	struct kv *kv;
-	int cpu;		/* -1 = any */
-	int epoll, stop;
-	u64 wakeups, hits;	/* its own until it is joined */
-	u64 ops[NR_OPS];
-} __attribute__((aligned(CACHE_LINE)));
-
-struct client {
-	pthread_t thread;
-	struct kv *kv;
-	u32 index;
-	int cpu;
-	int request, reply;	/* eventfds: to the worker, from the worker */
-	u64 random;		/* state of its generator */
-	u64 done;		/* requests of the measured region */
-	/* Written before `request` is, read after that was read. */
-	enum op op;
-	u32 key;
-} __attribute__((aligned(CACHE_LINE)));
-
-struct kv {
-	u32 nr_workers, nr_clients, nr_slots;
-	u64 seed, requests;	/* requests of each client; 0 = until the duration is over */
-	u64 warmup_ns, duration_ns, think_ns;
-	double scale, flush_share, set_share;
-	enum pin pin;
-	enum op kind[NR_OPS];
-	u32 nr_kinds;
-	struct worker *worker;
-	struct client *client;
-	struct slot *slot;
-	struct roi roi;
-	struct barrier clients;	/* all clients */
-	struct barrier gate;	/* they and main */
-	u64 deadline_ns;
-	u32 warm __attribute__((aligned(CACHE_LINE)));		/* (a) the warm-up is over */
-	u32 finished __attribute__((aligned(CACHE_LINE)));	/* (a) clients */
-};
-
-/* splitmix64 (Steele, Lea, Flood 2014): any seed is a good one. */
-static u64 draw(u64 *state)
-{
-	u64 z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
-/* In (0, 1]. */
-static double draw_unit(u64 *state)
-{
-	return (double)((draw(state) >> 11) + 1) * 0x1p-53;
-}
-
-static void wake(int fd)
-{
-	u64 one = 1;
-
-	if (write(fd, &one, sizeof(one)) != sizeof(one))
-		die_errno(EXIT_MISMATCH, "eventfd");
-}
-
-static void wait_for(int fd)
-{
-	u64 n;
-
-	if (read(fd, &n, sizeof(n)) != sizeof(n))
-		die_errno(EXIT_MISMATCH, "eventfd");
-}
-
-static int new_eventfd(void)
-{
-	int fd = eventfd(0, EFD_CLOEXEC);
-
-	if (fd < 0)
-		die_errno(errno == ENOSYS ? EXIT_UNSUPPORTED : EXIT_MISMATCH, "eventfd");
-	return fd;
-}
-
-static void *map_pages(void *at, u32 pages)
-{
-	void *p = mmap(at, (size_t)pages * PAGE_BYTES, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
-
-	if (p == MAP_FAILED)
-		die_errno(EXIT_MISMATCH, "mmap of %u pages", pages);
-	return p;
-}
-
-/* --- the server's side --- */
-
-static void slot_write(struct kv *kv, struct slot *s)
-{
-	s->version++;
-	s->value = (u64)(s - kv->slot + 1) << 32 | s->version;
-	s->loose = false;
-	s->page[0] = s->value;
-	s->page[WORDS - 1] = s->value;
-}
-
-/* True if there was a value. */
-static bool slot_read(struct kv *kv, struct slot *s)
-{
-	u64 first = s->page[0], last = s->page[WORDS - 1];
-
-	if (s->loose && first == 0)
-		s->value = 0;
-	if (first != s->value || last != s->value)
-		die(EXIT_MISMATCH,
-		    "slot %zu holds %#llx and %#llx, not %#llx: a stale translation, or a write was lost",
-		    (size_t)(s - kv->slot), (unsigned long long)first, (unsigned long long)last,
-		    (unsigned long long)s->value);
-	return first != 0;
-}
-
-static void slot_give_back(struct kv *kv, struct slot *s, enum op op)
-{
-	void *page = (void *)s->page;
-
-	slot_write(kv, s);
-	if (op == OP_REMAP)
-		map_pages(page, 1);
-	else if (madvise(page, PAGE_BYTES, op == OP_FREE ? MADV_FREE : MADV_DONTNEED))
-		die_errno(EXIT_MISMATCH, "madvise");
-	if (op == OP_FREE)
-		s->loose = true;
-	else
-		s->value = 0;
-}
-
-static void use_buffer(void)
-{
-	char *buffer = map_pages(NULL, BUFFER_PAGES);
-
-	for (u32 i = 0; i < BUFFER_PAGES; i++)
-		*(volatile char *)(buffer + (size_t)i * PAGE_BYTES) = 1;
-	if (munmap(buffer, BUFFER_PAGES * PAGE_BYTES))
-		die_errno(EXIT_MISMATCH, "munmap");
-}
-
-static void serve(struct worker *w, enum op op, u32 key)
-{
-	struct kv *kv = w->kv;
-	struct slot *s = &kv->slot[key];
-
-	w->ops[op]++;
-	if (op == OP_MAP) {
-		use_buffer();
-		return;
-	}
-	pthread_mutex_lock(&s->lock);
-	if (op == OP_GET)
-		w->hits += slot_read(kv, s);
-	else if (op == OP_SET)
-		slot_write(kv, s);
-	else
-		slot_give_back(kv, s, op);
-	pthread_mutex_unlock(&s->lock);
-}
-
-static void bind_thread(int cpu, const char *what)
-{
-	int ret = cpu < 0 ? 0 : cpu_bind((u32)cpu);
-
-	if (ret) {
-		errno = -ret;
-		die_errno(EXIT_USAGE, "a %s cannot be bound to CPU %d", what, cpu);
-	}
-}
-
-static void *worker_main(void *arg)
-{
-	struct epoll_event event[EVENTS];
-	struct worker *w = arg;
-	int n;
-
-	bind_thread(w->cpu, "worker");
-	for (;;) {
-		n = epoll_wait(w->epoll, event, EVENTS, -1);
-		if (n < 0 && errno != EINTR)
-			die_errno(EXIT_MISMATCH, "epoll_wait");
-		w->wakeups++;
-		for (int i = 0; i < n; i++) {
-			struct client *c = event[i].data.ptr;
-
-			if (!c)
-				return NULL;
-			wait_for(c->request);
-			serve(w, c->op, c->key);
-			wake(c->reply);
-		}
-	}
-}
-
-static void watch(struct worker *w, int fd, struct client *c)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = c };
-
-	if (epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event))
-		die_errno(EXIT_MISMATCH, "epoll_ctl");
-}
-
-/* --- the clients' side --- */
-
-/* Mean think_ns, exponential: requests come independently of each other. */
-static void think(struct client *c)
-{
-	double ns = -log(draw_unit(&c->random)) * (double)c->kv->think_ns;
-	u64 n = (u64)ns;
-	struct timespec ts = {
-		.tv_sec = (time_t)(n / 1000000000u), .tv_nsec = (long)(n % 1000000000u)
-	};
-
-	if (n)
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
-}
-
-/* Some slots are asked for more often than others: the lower half three times as often. */
-static u32 draw_key(struct client *c)
-{
-	double u = draw_unit(&c->random), v = draw_unit(&c->random);
-	u32 key = (u32)((u < v ? u : v) * (double)c->kv->nr_slots);
-
-	return key < c->kv->nr_slots ? key : c->kv->nr_slots - 1;
-}
-
-static enum op draw_op(struct client *c)
-{
-	const struct kv *kv = c->kv;
-	double u = draw_unit(&c->random);
-
-	if (u <= kv->flush_share)
-		return kv->kind[draw(&c->random) % kv->nr_kinds];
-	return draw_unit(&c->random) <= kv->set_share ? OP_SET : OP_GET;
-}
-
-static void one_request(struct client *c)
-{
-	think(c);
-	c->op = draw_op(c);
-	c->key = draw_key(c);
-	wake(c->request);
-	wait_for(c->reply);
-}
-
-static bool finished(const struct client *c)
-{
-	const struct kv *kv = c->kv;
-
-	return kv->requests ? c->done >= kv->requests : clock_ns() >= kv->deadline_ns;
-}
-
-/* Workers have nothing to do while this runs: every client waits at a barrier. */
-static void begin(struct kv *kv)
-{
-	for (u32 i = 0; i < kv->nr_workers; i++) {
-		kv->worker[i].wakeups = kv->worker[i].hits = 0;
-		memset(kv->worker[i].ops, 0, sizeof(kv->worker[i].ops));
-	}
-	roi_begin(&kv->roi);
-	kv->deadline_ns = kv->roi.begin_ns + kv->duration_ns;
-}
-
-static void *client_main(void *arg)
-{
-	struct client *c = arg;
-	struct kv *kv = c->kv;
-
-	bind_thread(c->cpu, "client");
-	c->random = ~kv->seed << 20 ^ c->index;
-	barrier_wait(&kv->gate);
-	while (!__atomic_load_n(&kv->warm, __ATOMIC_RELAXED))
-		one_request(c);
-	/* How long the warm-up was must not move the requests that count. */
-	c->random = kv->seed << 20 ^ c->index;
-	barrier_wait(&kv->clients);
-	if (c->index == 0)
-		begin(kv);
-	barrier_wait(&kv->clients);
-	do {
-		one_request(c);
-		c->done++;
-	} while (!finished(c));
-	if (__atomic_add_fetch(&kv->finished, 1, __ATOMIC_ACQ_REL) == kv->nr_clients)
-		roi_end(&kv->roi);
-	return NULL;
-}
-
-/* --- the whole --- */
 
 static void start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 {
@@ -400,16 +69,16 @@ static void run(struct kv *kv)
 	barrier_init(&kv->clients, kv->nr_clients);
 	barrier_init(&kv->gate, kv->nr_clients + 1);
 	for (u32 i = 0; i < kv->nr_workers; i++)
-		start_thread(&kv->worker[i].thread, worker_main, &kv->worker[i]);
+		start_thread(&kv->worker[i].thread, kv_worker_main, &kv->worker[i]);
 	for (u32 i = 0; i < kv->nr_clients; i++)
-		start_thread(&kv->client[i].thread, client_main, &kv->client[i]);
+		start_thread(&kv->client[i].thread, kv_client_main, &kv->client[i]);
 	barrier_wait(&kv->gate);
 	sleep_until(clock_ns() + kv->warmup_ns);
 	__atomic_store_n(&kv->warm, 1, __ATOMIC_RELAXED);
 	for (u32 i = 0; i < kv->nr_clients; i++)
 		pthread_join(kv->client[i].thread, NULL);
 	for (u32 i = 0; i < kv->nr_workers; i++)
-		wake(kv->worker[i].stop);
+		kv_wake(kv->worker[i].stop);
 	for (u32 i = 0; i < kv->nr_workers; i++)
 		pthread_join(kv->worker[i].thread, NULL);
 }
@@ -496,7 +165,7 @@ static void set_up(struct kv *kv)
 	kv->worker = zeroed(kv->nr_workers, sizeof(*kv->worker));
 	kv->client = zeroed(kv->nr_clients, sizeof(*kv->client));
 	kv->slot = zeroed(kv->nr_slots, sizeof(*kv->slot));
-	pages = map_pages(NULL, kv->nr_slots);
+	pages = kv_map_pages(NULL, kv->nr_slots);
 	for (u32 i = 0; i < kv->nr_slots; i++) {
 		pthread_mutex_init(&kv->slot[i].lock, NULL);
 		kv->slot[i].page = (u64 *)(void *)(pages + (size_t)i * PAGE_BYTES);
@@ -508,17 +177,17 @@ static void set_up(struct kv *kv)
 		w->epoll = epoll_create1(EPOLL_CLOEXEC);
 		if (w->epoll < 0)
 			die_errno(errno == ENOSYS ? EXIT_UNSUPPORTED : EXIT_MISMATCH, "epoll_create1");
-		w->stop = new_eventfd();
-		watch(w, w->stop, NULL);
+		w->stop = kv_new_eventfd();
+		kv_watch(w, w->stop, NULL);
 	}
 	for (u32 i = 0; i < kv->nr_clients; i++) {
 		struct client *c = &kv->client[i];
 
 		c->kv = kv;
 		c->index = i;
-		c->request = new_eventfd();
-		c->reply = new_eventfd();
-		watch(&kv->worker[i % kv->nr_workers], c->request, c);
+		c->request = kv_new_eventfd();
+		c->reply = kv_new_eventfd();
+		kv_watch(&kv->worker[i % kv->nr_workers], c->request, c);
 	}
 	place_threads(kv, &online, nr_cpus);
 }
