@@ -393,6 +393,14 @@ experiments: all images
 bench: all images
 	$(Q)host-tools/bench.sh
 
+# The patches on kernels that check themselves, which are built first: two builds of the kernel, and some minutes of guests.
+.PHONY: check-debug-kernels
+check-debug-kernels: all images $(DISK)
+	$(Q)+for v in debug kasan; do \
+		dir=$$(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS V=$(V) images/kernel-build.sh --variant $$v) && \
+		prove -v tests/debug-kernels/run.sh :: $$v "$$dir/bzImage" || exit 1; \
+	done
+
 # What the kernel patches cost at default knobs, against a kernel without them, which is built first.
 .PHONY: bench-counters
 bench-counters: all images
@@ -426,6 +434,7 @@ help:
 	@echo "make kernel initramfs appliance   what boots in the guest, and for the nested engine around it"
 	@echo "make check-layers check-headers   the order of the layers; headers that compile alone"
 	@echo "make check-clang check-san        unit tests by clang; under the sanitizers"
+	@echo "make check-debug-kernels  the kernel patches on kernels with lockdep, DEBUG_VM and KASAN"
 	@echo "make check-hard     the soft engine with a tiny TLB, tiny blocks, tiny turns (TEST=hard)"
 	@echo "make experiments    the published results, before and after, measured beside published (ENGINE=soft, nested, kvm)"
 	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG"

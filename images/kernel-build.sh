@@ -28,6 +28,7 @@ tarball=${KERNEL_TARBALL:-}
 base_config=
 use_series=yes
 upto=
+variant=
 output=
 print_key=
 dry_run=
@@ -46,6 +47,8 @@ Builds the guest kernel and prints the directory it is in.
   --patch FILE     apply this patch after the project's; may be repeated
   --no-series      without the project's patches (guest-kernel-patches/)
   --upto N         with the first N of the project's patches only
+  --variant V      with checks built in: debug (DEBUG_VM, lockdep, lock_stat) or
+                   kasan; such a kernel finds faults and measures nothing
   --config FILE    lay the project's options over this configuration rather
                    than over an empty one; its modules are not built
   --output DIR     copy the result to DIR as well, and print that
@@ -72,6 +75,7 @@ while [ $# -gt 0 ]; do
 	--patch) need_arg "$@"; extra_patches+=("$2"); shift ;;
 	--no-series) use_series=no ;;
 	--upto) need_arg "$@"; upto=$2; shift ;;
+	--variant) need_arg "$@"; variant=$2; shift ;;
 	--config) need_arg "$@"; base_config=$2; shift ;;
 	--output) need_arg "$@"; output=$2; shift ;;
 	--jobs) need_arg "$@"; jobs=$2; shift ;;
@@ -82,6 +86,18 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+
+# The options: the project's, and over them the variant's.
+fragments=("$fragment")
+if [ -n "$variant" ]; then
+	if ! [[ $variant =~ ^[a-z]+$ ]] || ! [ -f "$here/kernel-$variant.config" ]; then
+		known=("$here"/kernel-*.config)
+		known=("${known[@]##*/kernel-}")
+		die 2 "--variant $variant: there is none of that name, only ${known[*]%.config}"
+	fi
+	fragments+=("$here/kernel-$variant.config")
+fi
+fragment_names=$(basename -a "${fragments[@]}" | paste -sd ' ')
 
 number() { [[ $1 =~ ^[0-9]+$ ]] || die 2 "$2 wants a number, not \"$1\""; }
 [ -z "$upto" ] || number "$upto" --upto
@@ -152,7 +168,7 @@ key=$({
 	echo "$compiler"
 	echo "$linker"
 	# Not its comments.
-	grep -E '^(# )?CONFIG_' "$fragment" | sha256sum
+	cat "${fragments[@]}" | grep -E '^(# )?CONFIG_' | sha256sum
 	[ -z "$base_config" ] || sha256sum <"$base_config"
 	for p in ${patches[@]+"${patches[@]}"}; do sha256sum <"$p"; done
 	echo "$patch_id"
@@ -188,7 +204,7 @@ mkdir -p "$cache/work" || die 2 "$cache: cannot be written"
 # A tree keeps its objects, so that an edit costs what changed; the package's
 # work directory goes when it is done.
 if [ -n "$tree" ]; then
-	work=$cache/work/tree-$(echo "$tree ${patches[*]-} $base_config" | sha256sum | cut -c1-16)
+	work=$cache/work/tree-$(echo "$tree ${patches[*]-} $base_config$variant" | sha256sum | cut -c1-16)
 else
 	work=$cache/work/$key
 fi
@@ -268,7 +284,7 @@ unpack_tarball() {
 	tar -C "$src" --strip-components=1 ${skip[@]+"${skip[@]}"} -xf "$tarball"
 }
 
-say "building a guest kernel from ${source_id%% *} ${tree:-$(basename "$tarball")}, ${#patches[@]} patches, -j$jobs"
+say "building a guest kernel${variant:+ ($variant)} from ${source_id%% *} ${tree:-$(basename "$tarball")}, ${#patches[@]} patches, -j$jobs"
 if [ -n "$tree" ]; then
 	step 2 "copying the tree" unpack_tree
 else
@@ -297,7 +313,7 @@ fi
 # --- configuration ---------------------------------------------------------
 
 wanted=$work/wanted
-cp "$fragment" "$wanted"
+cat "${fragments[@]}" >"$wanted"
 [ ! -f "$src/kernel/faultbed/Kconfig" ] || cat >>"$wanted" <<EOF
 CONFIG_FAULTBED=y
 CONFIG_FAULTBED_PATCH_ID="$patch_id"
@@ -323,13 +339,13 @@ while IFS= read -r line; do
 		"$(grep -qrs --include='Kconfig*' "config ${opt#CONFIG_}\$" "$src" || echo ' (this source has no such option)')" >>"$dropped"
 done <"$wanted"
 if [ -s "$dropped" ]; then
-	say "options of $(basename "$fragment") that this source did not take:"
+	say "options of $fragment_names that this source did not take:"
 	sed -i 's/^/  /' "$dropped"
 	cat "$dropped" >&2
 fi
 
 if [ -n "$dry_run" ]; then
-	[ -s "$dropped" ] || say "this source takes all options of $(basename "$fragment")"
+	[ -s "$dropped" ] || say "this source takes all options of $fragment_names"
 	rm -rf "$work" "$work.lock"
 	exit 0
 fi
@@ -347,6 +363,7 @@ release=$(cat "$obj/include/config/kernel.release")
 source=$source_id
 patches=$(for p in ${patches[@]+"${patches[@]}"}; do basename "$p"; done | tr '\n' ' ')
 patch_id=$patch_id
+variant=${variant:-none}
 config_sha256=$(sha256sum <"$tmp/config" | cut -d' ' -f1)
 bzimage_sha256=$(sha256sum <"$tmp/bzImage" | cut -d' ' -f1)
 compiler=$compiler

@@ -14,7 +14,7 @@ tap_is "every source in the Makefile is on disk" "$(comm -23 <(echo "$listed") <
 tap_is "no source is listed twice" "$(echo "$listed" | uniq -d)" ""
 
 tap_is "every test script is executable" \
-	"$(find tests/tree tests/bad-input tests/scenario tests/guest -name '*.sh' ! -name lib.sh ! -perm -u+x)" ""
+	"$(find tests/tree tests/bad-input tests/scenario tests/guest tests/debug-kernels -name '*.sh' ! -name lib.sh ! -perm -u+x)" ""
 
 # SPDX lines (the kernel's rule: the first line that can be a comment).
 tap_is "every source opens with its SPDX line" "$(
