@@ -372,6 +372,21 @@ static void free_pages(int times)
 	}
 }
 
+/*
+ * An interval of 1000 frees in which the other CPU did what it is there for. The emulated CPUs are
+ * threads of a host that does other things, too, and one of them may be off for long: then try again.
+ */
+static void free_pages_until(const char *name, long least, const char *other, long other_least)
+{
+	for (int i = 0; i < 20; i++) {
+		begin();
+		free_pages(1000);
+		end();
+		if (delta(name) >= least && (!other || delta(other) >= other_least))
+			return;
+	}
+}
+
 static void free_tables(int times)
 {
 	for (int i = 0; i < times; i++) {
@@ -390,26 +405,19 @@ static void test_shootdowns(void)
 	shared = map(64, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	*shared = 1;
 
-	/*
-	 * The spinner is preempted now and then, by the guest and, since the emulated CPUs are threads
-	 * of a host that does other things, for long; it is lazy or gone for that time. So most is all that can be asked for.
-	 */
+	/* The spinner is preempted now and then, and is lazy or gone for that time. */
 	start(&t, spin);
-	begin();
-	free_pages(1000);
-	end();
+	free_pages_until("tlb_shootdowns", 900, "tlb_shootdown_ipis_sent", 850);
 	finish(t);
-	expect("frees, other CPU running", "tlb_shootdowns", 500, 530);
-	expect("frees, other CPU running", "tlb_shootdown_ipis_sent", 500, 530);
+	expect("frees, other CPU running", "tlb_shootdowns", 900, 130);
+	expect("frees, other CPU running", "tlb_shootdown_ipis_sent", 850, 180);
 	check(delta("tlb_flush_received") == delta("tlb_shootdown_targets"),
 	      "as many flushes received, %ld, as CPUs told", delta("tlb_flush_received"));
 
 	start(&t, doze);
-	begin();
-	free_pages(1000);
-	end();
-	expect("frees, other CPU lazy", "tlb_shootdown_ipis_skipped_lazy", 500, 500);
-	expect("frees, other CPU lazy", "tlb_shootdown_ipis_sent", 0, 500);
+	free_pages_until("tlb_shootdown_ipis_skipped_lazy", 850, NULL, 0);
+	expect("frees, other CPU lazy", "tlb_shootdown_ipis_skipped_lazy", 850, 150);
+	expect("frees, other CPU lazy", "tlb_shootdown_ipis_sent", 0, 100);
 	begin();
 	free_pages(10);
 	usleep(700000);
