@@ -20,8 +20,11 @@
  *
  * Linux gives out memory that it freed lately first, in runs of a megabyte and
  * more, and the guest touched that before. So first touches go on until --fresh of them
- * were slower than a recycled page's by a factor, at most through --size. What
- * stands out is what the second level's part is taken from.
+ * were slower than a recycled page's by a factor, at most through --size. On a busy
+ * host a recycled page's touch is that slow too at times, one here and one there, while memory
+ * never touched comes in a row: half of the last --fresh touches must have been slow as
+ * well, and the second level's part is taken from those of them that were slower than
+ * the slowest recycled ones, too.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -44,6 +47,8 @@
 #define SAMPLE_PAGES	256u
 /* A touch this many times slower than the median recycled one had more to do. */
 #define STANDS_OUT	3u
+/* All recycled touches but this part's rest are below what counts as slow in the end. */
+#define RECYCLED_MOST	0.99
 /* Fewer slow touches than this part of all are noise. */
 #define SLOW_PART	20u
 #define SIZE_DEFAULT	(64u << 20)
@@ -57,7 +62,8 @@ struct bench {
 	size_t pages;		/* that were touched */
 	size_t slow;		/* of the first touches */
 	struct roi roi;
-	struct hist first, again, retouched;	/* TSC ticks, ns once converted */
+	/* TSC ticks, ns once converted; last: the last `fresh` first touches, or all */
+	struct hist first, last, again, retouched;
 };
 
 static char *map_pages(size_t bytes)
@@ -118,17 +124,33 @@ static u64 recycled_ticks(void)
 	return median;
 }
 
-/* First touches, until enough stood out or the mapping ends. */
+/*
+ * First touches, until enough stood out, in a row as memory never touched comes, or the
+ * mapping ends.
+ */
 static void first_touches(struct bench *b, char *p, u64 limit)
 {
-	size_t max = b->bytes / PAGE_BYTES;
+	size_t max = b->bytes / PAGE_BYTES, recent = 0;
 
-	for (b->pages = 0; b->pages < max && (!b->fresh || b->slow < b->fresh); b->pages++) {
-		u64 ticks = touch_page(p + b->pages * PAGE_BYTES);
+	for (b->pages = 0; b->pages < max; b->pages++) {
+		u64 ticks;
 
+		if (b->fresh && b->slow >= b->fresh && recent >= b->fresh / 2)
+			break;
+		ticks = touch_page(p + b->pages * PAGE_BYTES);
 		hist_add(&b->first, ticks);
 		b->slow += ticks > limit;
+		recent += ticks > limit;
+		if (b->fresh && b->pages >= b->fresh)
+			recent -= b->first.value[b->pages - b->fresh] > limit;
 	}
+}
+
+/* Call while the first touches are in the order of time. */
+static void keep_last(struct bench *b)
+{
+	for (size_t i = b->fresh && b->fresh < b->pages ? b->pages - b->fresh : 0; i < b->pages; i++)
+		hist_add(&b->last, b->first.value[i]);
 }
 
 static void convert(struct hist *h, double ns_per_tick)
@@ -151,6 +173,7 @@ static void run(struct bench *b)
 	first_touches(b, p, limit);
 	if (!b->retouch)
 		roi_end(&b->roi);
+	keep_last(b);
 	if (b->retouch)
 		roi_begin(&b->roi);
 	for (u32 i = 0; i < b->retouch; i++) {
@@ -170,22 +193,28 @@ static void run(struct bench *b)
 	if (ns_per_tick == 0)
 		die(EXIT_UNSUPPORTED, "the TSC does not count");
 	convert(&b->first, ns_per_tick);
+	convert(&b->last, ns_per_tick);
 	convert(&b->again, ns_per_tick);
 	convert(&b->retouched, ns_per_tick);
 }
 
 /*
- * The second level's part of a first touch: the median of those that stood out, less the
- * median of `again`. Where they are too few to tell from noise, the difference
- * of all medians. Both sorted.
+ * The second level's part of a first touch: the median of the last first touches that
+ * stood out, less the median of `again`. Where they are too few to tell from
+ * noise, the difference of all medians. The others are sorted, `last` gets so.
  */
-static s64 second_level(const struct bench *b)
+static s64 second_level(struct bench *b)
 {
-	s64 base = (s64)hist_quantile(&b->again, 0.5);
+	u64 base = hist_quantile(&b->again, 0.5), recycled = hist_quantile(&b->again, RECYCLED_MOST);
+	u64 limit = STANDS_OUT * base > recycled ? STANDS_OUT * base : recycled;
+	size_t below = 0;
 
-	if (!b->slow || b->slow < b->first.nr / SLOW_PART)
-		return (s64)hist_quantile(&b->first, 0.5) - base;
-	return (s64)b->first.value[b->first.nr - b->slow + (b->slow - 1) / 2] - base;
+	hist_sort(&b->last);
+	while (below < b->last.nr && b->last.value[below] <= limit)
+		below++;
+	if (b->last.nr - below < b->last.nr / SLOW_PART + 1)
+		return (s64)hist_quantile(&b->first, 0.5) - (s64)base;
+	return (s64)b->last.value[below + (b->last.nr - below - 1) / 2] - (s64)base;
 }
 
 static void report(struct bench *b)
@@ -285,6 +314,7 @@ int main(int argc, char **argv)
 	roi_init(&b.roi);
 	room = b.bytes / PAGE_BYTES;
 	hist_init(&b.first, room);
+	hist_init(&b.last, room);
 	hist_init(&b.again, room);
 	hist_init(&b.retouched, room * b.retouch);
 	run(&b);
