@@ -59,7 +59,7 @@ SRC_soft := block clock decode dump engine far interrupt iret kvmclock mem mmu m
 	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env run \
 	second-level segment snapshot state tlb tlb-flush tlb-state walk
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
-SRC_machine := acpi apicbus bootparams bus channel disk fdt image-bzimage image-elf image-multiboot ioapic \
+SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \
 	virtio-blk virtio-mmio virtqueue
 SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \

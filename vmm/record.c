@@ -88,7 +88,17 @@ static void add_per_vcpu(JsonObject *counter, const u64 *values, u32 nr)
 	json_object_set_array_member(counter, "per_vcpu", a);
 }
 
-static void add_channel(JsonObject *all, struct vm *vm, const struct channel_snapshot *from,
+/* A counter that moved was counted, at least for a part of the time. */
+static char *channel_na(const struct channel_snapshot *from, const struct channel_snapshot *to, const char *name,
+			u64 value)
+{
+	g_autofree char *why = value ? NULL : channel_not_counted(from, name);
+	g_autofree char *why_then = why ? channel_not_counted(to, name) : NULL;
+
+	return why_then ? g_steal_pointer(&why) : NULL;
+}
+
+static void add_channel(JsonObject *all, JsonObject *na, struct vm *vm, const struct channel_snapshot *from,
 			const struct channel_snapshot *to)
 {
 	u64 *per_vcpu = g_new0(u64, vm->topo.nr_cpus);
@@ -99,6 +109,7 @@ static void add_channel(JsonObject *all, struct vm *vm, const struct channel_sna
 		return;
 	}
 	for (c = 0; c < to->nr_counters; c++) {
+		char *why;
 		u64 sum = 0;
 
 		for (cpu = 0; cpu < to->nr_cpus; cpu++) {
@@ -108,7 +119,12 @@ static void add_channel(JsonObject *all, struct vm *vm, const struct channel_sna
 			if (cpu < vm->topo.nr_cpus)
 				per_vcpu[cpu] = d;
 		}
-		add_per_vcpu(add_counter(all, to->name[c], "events", "channel", sum), per_vcpu, vm->topo.nr_cpus);
+		why = channel_na(from, to, to->name[c], sum);
+		if (why)
+			json_object_set_string_member(na, to->name[c], why);
+		else
+			add_per_vcpu(add_counter(all, to->name[c], "events", "channel", sum), per_vcpu, vm->topo.nr_cpus);
+		g_free(why);
 	}
 	g_free(per_vcpu);
 }
@@ -297,7 +313,7 @@ void record_difference(JsonObject *record, struct vm *vm, const struct sample *f
 	JsonObject *hists = json_object_new();
 	size_t i;
 
-	add_channel(all, vm, &from->channel, &to->channel);
+	add_channel(all, na, vm, &from->channel, &to->channel);
 	add_host(all, na, vm, from, to);
 	add_vectors(all, vm, from, to);
 	add_engine(all, vm, from, to);

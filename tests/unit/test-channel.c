@@ -270,6 +270,74 @@ static void test_knobs(struct fixture *f, gconstpointer data)
 
 #define ADD(path, fn)	g_test_add(path, struct fixture, NULL, set_up, fn, tear_down)
 
+/* The guest has registered a knob that the host did not ask for. */
+static void put_knob(struct fixture *f, u32 row, const char *name, const char *value)
+{
+	struct faultbed_knob *knob = &f->guest->knob[row];
+
+	memset(knob, 0, sizeof(*knob));
+	strcpy(knob->name, name);
+	strcpy(knob->in_force, value);
+}
+
+/* Is `counter` counted with this value of the knob in row 0? */
+static bool counted(struct fixture *f, const char *name, const char *value, const char *counter)
+{
+	struct channel_snapshot snap;
+	g_autofree char *why = NULL;
+
+	put_knob(f, 0, name, value);
+	channel_read(&f->ch, &snap);
+	g_assert_true(snap.valid);
+	why = channel_not_counted(&snap, counter);
+	g_assert_true(!why || strstr(why, name));
+	channel_snapshot_free(&snap);
+	return !why;
+}
+
+static void test_not_counted(struct fixture *f, gconstpointer data)
+{
+	publish(f);
+	g_assert_false(counted(f, "mmap_lock_stat", "off", "mmap_lock_read"));
+	g_assert_false(counted(f, "mmap_lock_stat", "off", "mmap_lock_write_hold_ns"));
+	g_assert_true(counted(f, "mmap_lock_stat", "count", "mmap_lock_read"));
+	g_assert_true(counted(f, "mmap_lock_stat", "count", "mmap_lock_trylock_failed"));
+	g_assert_false(counted(f, "mmap_lock_stat", "count", "mmap_lock_write_hold_ns"));
+	g_assert_false(counted(f, "mmap_lock_stat", "count", "mmap_lock_untimed"));
+	g_assert_true(counted(f, "mmap_lock_stat", "time", "mmap_lock_write_hold_ns"));
+	g_assert_true(counted(f, "mmap_lock_stat", "time", "mmap_lock_untimed"));
+	/* What a knob of another kernel means is not known, nor what one does that is not there. */
+	g_assert_true(counted(f, "mmap_lock_stat", "offhand", "mmap_lock_read"));
+	g_assert_true(counted(f, "label", "off", "mmap_lock_read"));
+	g_assert_true(counted(f, "mmap_lock_stat", "off", "pf_mmap_lock"));
+	g_assert_true(counted(f, "mmap_lock_stat", "off", "guest_page_faults"));
+
+	/* Either of two knobs makes this one count. A row that the host asked for and the guest does not have is between. */
+	put_knob(f, 1, "none", "");
+	put_knob(f, 2, "i_mmap_stat", "off");
+	g_assert_false(counted(f, "i_mmap", "rwsem", "i_mmap_write"));
+	g_assert_true(counted(f, "i_mmap", "spin", "i_mmap_write"));
+	put_knob(f, 2, "i_mmap_stat", "on");
+	g_assert_true(counted(f, "i_mmap", "rwsem", "i_mmap_write"));
+	g_assert_true(counted(f, "i_mmap", "mutex", "i_mmap_write"));
+}
+
+/* The guest's table of knobs is as untrusted as the rest: all rows used, and no end anywhere. */
+static void test_knobs_garbage(struct fixture *f, gconstpointer data)
+{
+	struct channel_snapshot snap;
+
+	publish(f);
+	memset(f->guest->knob, 0xff, sizeof(f->guest->knob));
+	channel_read(&f->ch, &snap);
+	g_assert_true(snap.valid);
+	g_assert_cmpuint(snap.nr_knobs, ==, FAULTBED_MAX_KNOBS);
+	g_assert_cmpuint(strlen(snap.knob[FAULTBED_MAX_KNOBS - 1].in_force), ==, FAULTBED_VALUE_LEN - 1);
+	g_assert_null(channel_not_counted(&snap, "mmap_lock_read"));
+	channel_snapshot_free(&snap);
+	g_assert_cmpuint(snap.nr_knobs, ==, 0);
+}
+
 int main(int argc, char **argv)
 {
 	g_test_init(&argc, &argv, NULL);
@@ -281,5 +349,7 @@ int main(int argc, char **argv)
 	ADD("/channel/random", test_random);
 	ADD("/channel/race", test_race);
 	ADD("/channel/knobs", test_knobs);
+	ADD("/channel/not-counted", test_not_counted);
+	ADD("/channel/knobs-garbage", test_knobs_garbage);
 	return g_test_run();
 }

@@ -118,6 +118,19 @@ static const char *read_table(const struct channel *ch, const struct faultbed_ch
 	return NULL;
 }
 
+static void read_knobs(const struct faultbed_channel *copy, struct channel_snapshot *snap)
+{
+	for (u32 i = 0; i < FAULTBED_MAX_KNOBS && copy->knob[i].name[0]; i++) {
+		struct channel_knob *knob = &snap->knob[snap->nr_knobs];
+
+		if (!copy->knob[i].in_force[0])
+			continue;
+		copy_text(knob->name, copy->knob[i].name, sizeof(knob->name));
+		copy_text(knob->in_force, copy->knob[i].in_force, sizeof(knob->in_force));
+		snap->nr_knobs++;
+	}
+}
+
 void channel_read(const struct channel *ch, struct channel_snapshot *snap)
 {
 	struct faultbed_channel *copy = copy_region(ch);
@@ -132,6 +145,7 @@ void channel_read(const struct channel *ch, struct channel_snapshot *snap)
 		wrong = copy->guest_version != FAULTBED_CHANNEL_VERSION ?
 			"another version of the layout" : read_table(ch, copy, snap);
 		snap->valid = !wrong;
+		read_knobs(copy, snap);
 		if (wrong && !__atomic_exchange_n((int *)&ch->warned, 1, __ATOMIC_RELAXED))
 			fb_warn("the guest kernel's counters cannot be used: %s", wrong);
 	}
@@ -146,6 +160,7 @@ void channel_snapshot_free(struct channel_snapshot *snap)
 	snap->value = NULL;
 	snap->nr_counters = 0;
 	snap->nr_cpus = 0;
+	snap->nr_knobs = 0;
 	snap->valid = false;
 }
 

@@ -22,6 +22,11 @@ struct channel_snapshot {
 	u32 nr_counters, nr_cpus;
 	char name[FAULTBED_MAX_COUNTERS][FAULTBED_NAME_LEN];	/* [a-z0-9_], NUL terminated */
 	u64 *value;		/* [cpu * nr_counters + counter]; g_free() */
+	u32 nr_knobs;
+	struct channel_knob {
+		char name[FAULTBED_NAME_LEN];		/* printable, NUL terminated, as is the value */
+		char in_force[FAULTBED_VALUE_LEN];
+	} knob[FAULTBED_MAX_KNOBS];	/* those of which the guest says what is in force */
 	char kernel_release[96];
 	char patch_id[64];
 };
@@ -34,6 +39,11 @@ int channel_init(struct channel *ch, struct vm *vm, gpa_t gpa);
  */
 void channel_read(const struct channel *ch, struct channel_snapshot *snap);
 void channel_snapshot_free(struct channel_snapshot *snap);
+/*
+ * Why a counter that stands still in this snapshot says nothing: the knobs that the kernel counts by, as they are in
+ * force there. NULL if it is counted, or nothing is known of it; g_free(). Any thread.
+ */
+char *channel_not_counted(const struct channel_snapshot *snap, const char *counter);
 /*
  * Ask for a knob's value; "" withdraws a request. -ENODEV no channel; -EINVAL name
  * empty, name or value too long or with bytes outside [!-~]; -ENOSPC table full.
