@@ -56,7 +56,7 @@ static void moment(u64 *rng)
 
 static void must_be_empty(struct region *r, const char *when)
 {
-	for (u32 page = 0; page < r->pages; page++)
+	for (u32 page = 0; page < r->pages; page += r->step)
 		for (u32 i = 0; i < NR_PROBES; i++) {
 			u64 value = *page_word(r, page, probe_word[i]);
 
@@ -111,7 +111,7 @@ static const char *skip_replace(struct stress *s, struct region *r)
 	r->fd = (int)syscall(SYS_memfd_create, "fault-stress", 0);
 	if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes_of(r)))
 		return "no memfd";
-	for (u32 page = 0; page < r->pages; page++) {
+	for (u32 page = 0; page < r->pages; page += r->step) {
 		u64 words[WORDS];
 
 		for (u32 w = 0; w < WORDS; w++)
@@ -124,7 +124,7 @@ static const char *skip_replace(struct stress *s, struct region *r)
 
 static void must_be_file(struct stress *s, struct region *r, const char *when)
 {
-	for (u32 page = 0; page < r->pages; page++)
+	for (u32 page = 0; page < r->pages; page += r->step)
 		for (u32 i = 0; i < NR_PROBES; i++) {
 			u64 value = *page_word(r, page, probe_word[i]);
 
@@ -153,7 +153,7 @@ static u64 contents(struct region *r)
 {
 	u64 sum = 0;
 
-	for (u32 page = 0; page < r->pages; page++)
+	for (u32 page = 0; page < r->pages; page += r->step)
 		for (u32 i = 0; i < NR_PROBES; i++)
 			sum = (sum ^ *page_word(r, page, probe_word[i])) * 0x100000001b3ull;
 	return sum;
@@ -290,7 +290,7 @@ static void child_main(struct stress *s)
 
 			if (r->op->flags & R_NOT_IN_CHILD)
 				continue;
-			for (u32 page = 0; page < r->pages; page++)
+			for (u32 page = 0; page < r->pages; page += r->step)
 				for (u32 p = 0; p < NR_PROBES; p++) {
 					u64 v = *page_word(r, page, probe_word[p]), *sum = pass ? &after : &before;
 					u64 gen = (v ^ pattern(s, KIND_TOUCHER, r, page, probe_word[p], 0));
@@ -311,9 +311,9 @@ static void child_main(struct stress *s)
 
 		if (r->op->flags & R_NOT_IN_CHILD)
 			continue;
-		for (u32 page = 0; page < r->pages; page += 3)
+		for (u32 page = 0; page < r->pages; page += 3 * r->step)
 			*page_word(r, page, 0) = pattern(s, KIND_CHILD, r, page, 0, 0);
-		for (u32 page = 0; page < r->pages; page += 3)
+		for (u32 page = 0; page < r->pages; page += 3 * r->step)
 			if (*page_word(r, page, 0) != pattern(s, KIND_CHILD, r, page, 0, 0))
 				stress_fail(r, page, "in a child: a write is lost");
 	}
@@ -479,7 +479,7 @@ static void run_uffd(struct stress *s, struct region *r, u64 *rng)
 		if (poll(&pfd, 1, 1) > 0)
 			serve(s, r);
 	must(mincore(r->base, bytes_of(r), there), r, "mincore");
-	for (u32 page = 0; page < r->pages; page++)
+	for (u32 page = 0; page < r->pages; page += r->step)
 		if (there[page] & 1 &&
 		    *page_word(r, page, MARKED_WORD) != pattern(s, KIND_SERVED, r, page, MARKED_WORD, 0))
 			stress_fail(r, page, "came while userfaultfd had to be asked, and was not");

@@ -35,7 +35,8 @@
 #define AREA_BASE	0x100000000000ull
 /* A toucher refused at one address for so long is stuck. */
 #define REFUSED_MAX_NS	20000000000ull
-#define PAUSE_MAX_US	20000u
+/* On a slow machine a turn takes seconds, most of it waiting for the others: with a short pause nobody else gets far. */
+#define PAUSE_MAX_US	2000000u
 #define STACK_BYTES	(128u << 10)
 
 struct toucher {
@@ -190,9 +191,9 @@ static void touch_region(struct toucher *t, struct region *r)
 {
 	struct stress *s = t->stress;
 	u32 first = r->pages * t->index / s->touchers, end = r->pages * (t->index + 1) / s->touchers;
-	u32 gen = (u32)t->round, a, b;
+	u32 used = (first + r->step - 1) / r->step * r->step, gen = (u32)t->round, a, b;
 
-	for (u32 page = first; page < end; page++) {
+	for (u32 page = used; page < end; page += r->step) {
 		u32 what = rng_below(&t->rng, 8);
 
 		/* Written without a look, read and then written, or only read. */
@@ -206,7 +207,7 @@ static void touch_region(struct toucher *t, struct region *r)
 			write_page(t, r, page, gen);
 		}
 	}
-	for (u32 page = first; page < end; page++)
+	for (u32 page = used; page < end; page += r->step)
 		verify_page(t, r, page);
 	for (u32 i = 0; i < 2 && first < end; i++)
 		verify_rest(t, r, first + rng_below(&t->rng, end - first));
@@ -271,6 +272,7 @@ static void make_region(struct stress *s, const struct opponent *op, char **at)
 	r->stress = s;
 	r->index = s->nr_regions++;
 	r->pages = alone ? HUGE_PAGES : s->pages;
+	r->step = alone ? s->spread : 1;
 	r->fd = -1;
 	bytes = (size_t)r->pages * PAGE_BYTES;
 	if (alone)
@@ -404,13 +406,14 @@ static void usage(int status)
 	FILE *f = status ? stderr : stdout;
 
 	fprintf(f, "usage: fault-stress [--touchers N] [--rounds N | --duration TIME] [--with LIST]\n"
-		   "                    [--pages N] [--cycles N] [--seed N]\n"
+		   "                    [--pages N] [--spread N] [--cycles N] [--seed N]\n"
 		   "Page faults on many CPUs against what changes address spaces; every page is checked.\n"
 		   "  --touchers N     threads that fault, thread i on CPU i (half of the CPUs)\n"
 		   "  --rounds N       of each toucher over all regions; default: --duration\n"
 		   "  --duration TIME  FAULTBED_DURATION_NS (200ms)\n"
 		   "  --cycles N       no end before each opponent had so many turns (3)\n"
 		   "  --pages N        of a region that shares its page table (96)\n"
+		   "  --spread N       use one page in N of the other regions, 512 pages each (1)\n"
 		   "  --seed N         FAULTBED_SEED (1)\n"
 		   "  --with LIST      these opponents only, as mremap,fork; default: all\n");
 	for (u32 i = 0; i < nr_opponents; i++)
@@ -426,6 +429,7 @@ static const char *parse_args(struct stress *s, int argc, char **argv)
 		{ "duration", required_argument, NULL, 'd' },
 		{ "cycles", required_argument, NULL, 'c' },
 		{ "pages", required_argument, NULL, 'p' },
+		{ "spread", required_argument, NULL, 'S' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "with", required_argument, NULL, 'w' },
 		{ "victim", required_argument, NULL, 'v' },
@@ -448,6 +452,8 @@ static const char *parse_args(struct stress *s, int argc, char **argv)
 			s->min_cycles = n;
 		else if (c == 'p' && parse_u64(optarg, 1, HUGE_PAGES, &n))
 			s->pages = (u32)n;
+		else if (c == 'S' && parse_u64(optarg, 1, HUGE_PAGES, &n))
+			s->spread = (u32)n;
 		else if (c == 's' && parse_u64(optarg, 0, UINT64_MAX, &n))
 			s->seed = n;
 		else if (c == 'w')
@@ -481,6 +487,7 @@ int main(int argc, char **argv)
 	s.duration_ns = env_time("FAULTBED_DURATION_NS", 200000000);
 	s.seed = env_u64("FAULTBED_SEED", 1);
 	s.pages = 96;
+	s.spread = 1;
 	s.min_cycles = 3;
 	s.touchers = (cpu_mask_count(&map->online) + 1) / 2;
 	list = parse_args(&s, argc, argv);

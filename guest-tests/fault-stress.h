@@ -52,6 +52,7 @@ struct region {
 	const struct opponent *op;
 	u32 index;
 	u32 pages;
+	u32 step;			/* of these, one in so many is used: multiples of it */
 	char *base;
 	char *elsewhere;		/* where mremap moves it to, as large */
 	/* Touchers give pages back with it held, and so does an opponent that looks whether contents change. */
@@ -71,6 +72,7 @@ struct stress {
 	u64 rounds, min_cycles;
 	u64 duration_ns;
 	u32 pages;			/* of a region that is not R_ALONE */
+	u32 spread;			/* of one that is, its step */
 	struct region region[REGIONS_MAX];
 	u32 nr_regions;
 	_Atomic u32 stop;		/* opponents end */
