@@ -152,22 +152,40 @@ static int status_of(const struct session *s, const struct child *c)
 	return !c->started || c->signaled ? STATUS_INTERNAL : c->status;
 }
 
+/* What one emulated CPU carries: with more vCPUs a boot takes minutes, and no load comes to its figures. */
+#define NESTED_VCPUS_MAX	8
+
 /*
- * One scenario. *ran is false if it is for another engine: what a scenario fits is what its vm.engine
- * says, and auto, the default, fits all.
+ * Why a scenario is left out, or NULL; g_free(). vm.engine says what it fits; auto fits all, nested if it is small.
  */
-static int run_scenario(struct session *s, const char *ini, const char *result, bool *ran)
+static char *left_out(const struct session *s, const struct scenario *scenario)
+{
+	struct topology_params t;
+	u64 vcpus;
+
+	if (scenario->engine == s->engine)
+		return NULL;
+	if (scenario->engine != ENGINE_AUTO)
+		return g_strdup_printf("not for engine %s", s->opt->engine);
+	scenario_topology(scenario, &t);
+	vcpus = (u64)t.sockets * t.cores * t.threads;
+	if (s->engine != ENGINE_NESTED || vcpus <= NESTED_VCPUS_MAX)
+		return NULL;
+	return g_strdup_printf("too large for engine nested (%" G_GUINT64_FORMAT " vCPUs, %u at most)", vcpus,
+			       NESTED_VCPUS_MAX);
+}
+
+/* One scenario. *out is why it was left out, or NULL. */
+static int run_scenario(struct session *s, const char *ini, const char *result, char **out)
 {
 	struct scenario *scenario = scenario_load(ini, NULL, 0);
-	enum scenario_engine engine;
 	struct child child = { .signals = &s->signals, .err = relay };
 
 	if (!scenario)
 		return STATUS_BAD_INPUT;
-	engine = scenario->engine;
+	*out = left_out(s, scenario);
 	scenario_free(scenario);
-	*ran = engine == ENGINE_AUTO || engine == s->engine;
-	if (!*ran)
+	if (*out)
 		return STATUS_DONE;
 
 	g_auto(GStrv) argv = run_argv(s, ini, result);
@@ -177,8 +195,8 @@ static int run_scenario(struct session *s, const char *ini, const char *result, 
 	return status_of(s, &child);
 }
 
-/* All of them into folder `out`, and what became of each into run.tsv there. */
-static int run_scenarios(struct session *s, const char *name, const char *folder, const char *out)
+/* All of them into folder `out`, and what became of each into run.tsv there; *ran is how many fit the engine. */
+static int run_scenarios(struct session *s, const char *name, const char *folder, const char *out, u32 *ran)
 {
 	g_autoptr(GPtrArray) inis = names_in(folder, ".ini");
 	g_autoptr(GString) runs = g_string_new(NULL);
@@ -199,20 +217,20 @@ static int run_scenarios(struct session *s, const char *name, const char *folder
 	for (u32 i = 0; i < inis->len && !s->signals.count; i++) {
 		g_autofree char *ini = in_folder(folder, inis->pdata[i], ".ini");
 		g_autofree char *result = in_folder(out, inis->pdata[i], ".json");
-		bool ran = true;
+		g_autofree char *why = NULL;
 		int status;
 
 		fb_info("experiment %s: scenario %u/%u: %s", name, i + 1, inis->len, ini);
-		status = run_scenario(s, ini, result, &ran);
-		if (!ran)
-			fb_info("experiment %s: %s is not for engine %s: left out", name, ini, s->opt->engine);
+		status = run_scenario(s, ini, result, &why);
+		*ran += !why;
+		if (why)
+			fb_info("experiment %s: %s is %s: left out", name, ini, why);
 		worst = front_worse(worst, status);
-		if (ran)
+		if (why)
+			g_string_append_printf(runs, "%s\tleft out\t%s\n", (char *)inis->pdata[i], why);
+		else
 			g_string_append_printf(runs, "%s\t%d\t%s\n", (char *)inis->pdata[i], status,
 					       front_status_text(status));
-		else
-			g_string_append_printf(runs, "%s\tleft out\tnot for engine %s\n", (char *)inis->pdata[i],
-					       s->opt->engine);
 	}
 	if (!g_file_set_contents(file, runs->str, -1, &err)) {
 		fb_err("%s", err->message);
@@ -275,6 +293,19 @@ static int run_check(struct session *s, struct experiment *e, const char *folder
 	return STATUS_BAD_INPUT;
 }
 
+/* With --all that is no failure, and the table says it; who asked for it by name wants to know. */
+static int nothing_fits(const struct session *s, struct experiment *e)
+{
+	g_autofree char *line = g_strdup_printf("note\tnothing was run: no scenario is for engine %s\t\t\t",
+						s->opt->engine);
+
+	g_free(experiment_line(e, line));
+	if (s->opt->all)
+		return STATUS_DONE;
+	fb_err("experiment %s: no scenario is for engine %s", e->name, s->opt->engine);
+	return STATUS_BAD_INPUT;
+}
+
 static void run_experiment(struct session *s, const char *folder)
 {
 	g_autofree char *name = g_path_get_basename(folder), *title = title_of(folder);
@@ -282,6 +313,7 @@ static void run_experiment(struct session *s, const char *folder)
 	g_autofree char *result = in_folder(out, "x", ".json");
 	struct experiment *e = experiment_new(name, title);
 	s64 begin = g_get_monotonic_time();
+	u32 ran = 0;
 
 	g_ptr_array_add(s->done, e);
 	/* Makes the folder, or says why not. */
@@ -289,7 +321,11 @@ static void run_experiment(struct session *s, const char *folder)
 		e->status = STATUS_BAD_INPUT;
 		return;
 	}
-	e->status = run_scenarios(s, name, folder, out);
+	e->status = run_scenarios(s, name, folder, out, &ran);
+	if (!e->status && !ran) {
+		e->status = nothing_fits(s, e);
+		return;
+	}
 	/* What was measured is checked, complete or not; a check that finds too little says so. */
 	if (e->status != STATUS_INTERRUPTED)
 		e->status = front_worse(e->status, run_check(s, e, folder, out));

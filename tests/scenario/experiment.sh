@@ -206,6 +206,27 @@ tap_is "a scenario that is unsound: status 2" "$RC" 2
 tap_like "its old result is not taken for a new one" "$OUT" 'no result o/last/small.json: its run ended with status 2'
 tap_like "and the next experiment ran" "$OUT" '^ holds +there are some$'
 
+# Nothing runs here: one scenario is for soft, the other too large for one emulated CPU.
+new large <<'EOT'
+claim('never', 0);
+finish();
+EOT
+sed -i 's/^topology.*/topology = 2x6x2/' large/small.ini
+sed -i 's/^engine.*/engine = soft/' large/other.ini
+tap_run "$fb" experiment ./large --engine nested -o o
+tap_is "an experiment that does not fit the engine, by name: status 2" "$RC" 2
+tap_like "what is too large is said" "$ERR" 'small.ini is too large for engine nested \(24 vCPUs, 8 at most\): left out'
+tap_like "beside what is for another engine" "$ERR" 'other.ini is not for engine nested: left out'
+tap_like "and that nothing is left" "$OUT$ERR" '^error: experiment large: no scenario is for engine nested'
+mkdir -p fits/experiments
+cp -r tree/cost-models tree/scenarios fits
+cp -r tree/experiments/lib fits/experiments
+mv large fits/experiments/large
+tap_run env FAULTBED_HOME="$TAP_DIR/fits" "$fb" experiment --all --engine nested -o fit
+tap_is "one of all that does not fit: status 0" "$RC" 0
+tap_like "the table says so, and claims nothing" "$OUT" '^ note +nothing was run: no scenario is for engine nested$'
+tap_like "nor does the sum" "$OUT" '1 experiment, 0 of 0 claims hold'
+
 # --all, of a tree of its own: the table of all goes to a file as well.
 mv fails tree/experiments/a
 mv silent tree/experiments/b
