@@ -62,7 +62,7 @@ SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \
 	virtio-blk virtio-mmio virtqueue
-SRC_top := cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
+SRC_top := cost-check cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-vm refault report run-threads sample \
 	session session-control session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-topology compare cpio direct experiment front initramfs \

@@ -5,13 +5,22 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "cost-check.h"
 #include "scenario-keys.h"
+
+static const char *const sections[] = { "cost", "memory" };
 
 static const char *cost_section(const char *name, char **err)
 {
-	if (strcmp(name, "cost") == 0)
-		return "cost";
-	scenario_fail(err, "unknown section [%.40s]; a cost model has [cost] only", name);
+	const char *near;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(sections); i++)
+		if (strcmp(name, sections[i]) == 0)
+			return sections[i];
+	near = nearest_name(name, sections, ARRAY_SIZE(sections));
+	scenario_fail(err, "unknown section [%.40s]%s%s%s; a cost model has [cost] and, if it models caches, [memory]",
+		      name, near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "");
 	return NULL;
 }
 
@@ -27,6 +36,9 @@ static int out_of_range(const struct cost_desc *d, const char *text, char **err)
 		return scenario_fail(err, "\"%s\" is not between %gns and %gms", text, d->min, d->max / 1e6);
 	case COST_KIND_HZ:
 		return scenario_fail(err, "\"%s\" is not between %gMHz and %gGHz", text, d->min / 1e6, d->max / 1e9);
+	case COST_KIND_PS:
+		return scenario_fail(err, "\"%s\" is not between %gns and %.0fns", text, d->min / 1e3, d->max / 1e3);
+	case COST_KIND_RATIO:
 	case COST_KIND_COUNT:
 		break;
 	}
@@ -57,6 +69,19 @@ static int parse_cycles(const struct cost_desc *d, const char *text, u64 *value,
 	return 0;
 }
 
+static int parse_ratio(const struct cost_desc *d, const char *text, u64 *value, char **err)
+{
+	double ratio;
+
+	if (!is_decimal(text))
+		return scenario_fail(err, "\"%s\" is not a ratio: decimal and without a unit, like 1.3", text);
+	ratio = g_ascii_strtod(text, NULL);
+	if (ratio < d->min || ratio > d->max)
+		return out_of_range(d, text, err);
+	*value = (u64)(ratio * (double)COST_RATIO + 0.5);
+	return 0;
+}
+
 static int parse_cost(const struct cost_desc *d, const char *text, u64 *value, char **err)
 {
 	int ret = 0;
@@ -64,6 +89,11 @@ static int parse_cost(const struct cost_desc *d, const char *text, u64 *value, c
 	switch (d->kind) {
 	case COST_KIND_CYCLES:
 		return parse_cycles(d, text, value, err);
+	case COST_KIND_RATIO:
+		return parse_ratio(d, text, value, err);
+	case COST_KIND_PS:
+		ret = scenario_parse_picoseconds(text, value, err);
+		break;
 	case COST_KIND_NS:
 		ret = scenario_parse_time(text, value, err);
 		break;
@@ -90,109 +120,72 @@ static int cost_find(const char *name)
 	return -1;
 }
 
-static void unknown_key(const struct scenario_key *k, struct scenario_problems *problems)
+/* A key that its section does not have: of the other one, or of none. */
+static void unknown_key(const struct scenario_key *k, int id, struct scenario_problems *problems)
 {
 	const char *names[NR_COSTS], *near;
 	u32 i;
 
+	if (id >= 0) {
+		scenario_problem(problems, k->origin, "%s.%s: no key of [%s]; it belongs to [%s]", k->section, k->key,
+				 k->section, cost_section_of(id));
+		return;
+	}
 	for (i = 0; i < NR_COSTS; i++)
 		names[i] = cost_desc[i].name;
 	near = nearest_name(k->key, names, NR_COSTS);
-	scenario_problem(problems, k->origin, "cost.%s: unknown key%s%s%s", k->key, near ? "; did you mean " : "",
-			 near ? near : "", near ? "?" : "");
+	scenario_problem(problems, k->origin, "%s.%s: unknown key%s%s%s", k->section, k->key,
+			 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-/* Where a key stands, or the whole model's place if it came from no file. */
-static const char *origin_of(GPtrArray *keys, enum cost_id id, const char *origin)
+static void take_key(struct cost_model *model, const struct scenario_key *k, struct scenario_problems *problems)
 {
-	const struct scenario_key *k = keys ? scenario_key_find(keys, "cost", cost_desc[id].name) : NULL;
+	int id = cost_find(k->key);
+	g_autofree char *err = NULL;
 
-	return k ? k->origin : origin;
+	if (id < 0 || strcmp(k->section, cost_section_of(id)) != 0)
+		unknown_key(k, id, problems);
+	else if (parse_cost(&cost_desc[id], k->value, &model->v[id], &err))
+		scenario_problem(problems, k->origin, "%s.%s: %s%s", k->section, k->key, err,
+				 strstr(k->value, " #") ? " (a comment is a whole line)" : "");
 }
 
-/* A TLB is looked up by the low bits of the page number, so its sets are a power of two. */
-static void check_tlbs(const struct cost_model *m, GPtrArray *keys, const char *origin,
-		       struct scenario_problems *problems)
+static bool in_any_section(GPtrArray *keys, const char *name)
 {
-	static const enum cost_id tlb[][2] = {
-		{ COST_l1d_4k_entries, COST_l1d_4k_ways }, { COST_l1d_2m_entries, COST_l1d_2m_ways },
-		{ COST_l1d_1g_entries, COST_l1d_1g_ways }, { COST_l1i_4k_entries, COST_l1i_4k_ways },
-		{ COST_l1i_2m_entries, COST_l1i_2m_ways }, { COST_l2_entries, COST_l2_ways },
-	};
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(tlb); i++) {
-		const char *name = cost_desc[tlb[i][1]].name, *of = cost_desc[tlb[i][0]].name;
-		u64 entries = m->v[tlb[i][0]], ways = m->v[tlb[i][1]], sets = entries / ways;
-
-		if (entries % ways)
-			scenario_problem(problems, origin_of(keys, tlb[i][1], origin),
-					 "cost.%s: %llu ways do not divide the %llu entries of %s", name,
-					 (unsigned long long)ways, (unsigned long long)entries, of);
-		else if (sets & (sets - 1))
-			scenario_problem(problems, origin_of(keys, tlb[i][1], origin),
-					 "cost.%s: %llu entries of %llu ways make %llu sets, which is no power of two",
-					 name, (unsigned long long)entries, (unsigned long long)ways,
-					 (unsigned long long)sets);
-	}
-}
-
-/*
- * Within one quantum a CPU may be ahead of another, so what the one does must not reach
- * the other sooner (DESIGN: the lookahead of the lockstep).
- */
-static void check_quantum(const struct cost_model *m, GPtrArray *keys, const char *origin,
-			  struct scenario_problems *problems)
-{
-	static const enum cost_id latency[] = { COST_ipi_smt, COST_ipi_socket, COST_ipi_remote };
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(latency); i++)
-		if (m->v[latency[i]] < m->v[COST_quantum])
-			scenario_problem(problems, origin_of(keys, latency[i], origin),
-					 "cost.%s: %lluns is shorter than the quantum of %lluns, and an interrupt would come before it was sent",
-					 cost_desc[latency[i]].name, (unsigned long long)m->v[latency[i]],
-					 (unsigned long long)m->v[COST_quantum]);
-}
-
-static void check_model(const struct cost_model *m, GPtrArray *keys, const char *origin,
-			struct scenario_problems *problems)
-{
-	check_tlbs(m, keys, origin, problems);
-	check_quantum(m, keys, origin, problems);
-}
-
-int cost_check(const struct cost_model *model, const char *origin)
-{
-	struct scenario_problems problems;
-	u32 count;
-
-	scenario_problems_init(&problems);
-	check_model(model, NULL, origin, &problems);
-	count = problems.count;
-	scenario_problems_destroy(&problems);
-	return count ? -EINVAL : 0;
+	for (i = 0; i < ARRAY_SIZE(sections); i++)
+		if (scenario_key_find(keys, sections[i], name))
+			return true;
+	return false;
 }
 
 static void take_keys(struct cost_model *model, GPtrArray *keys, const char *path, struct scenario_problems *problems)
 {
 	u32 i;
 
-	for (i = 0; i < keys->len; i++) {
-		const struct scenario_key *k = keys->pdata[i];
-		int id = cost_find(k->key);
-		g_autofree char *err = NULL;
-
-		if (id < 0)
-			unknown_key(k, problems);
-		else if (parse_cost(&cost_desc[id], k->value, &model->v[id], &err))
-			scenario_problem(problems, k->origin, "cost.%s: %s%s", k->key, err,
-					 strstr(k->value, " #") ? " (a comment is a whole line)" : "");
-	}
+	for (i = 0; i < keys->len; i++)
+		take_key(model, keys->pdata[i], problems);
+	/* One in the wrong section was complained of. */
 	for (i = 0; i < NR_COSTS; i++)
-		if (!scenario_key_find(keys, "cost", cost_desc[i].name))
-			scenario_problem(problems, path, "cost.%s is missing: %s", cost_desc[i].name,
+		if ((!cost_desc[i].memory || model->memory) && !in_any_section(keys, cost_desc[i].name))
+			scenario_problem(problems, path, "%s.%s is missing: %s", cost_section_of(i), cost_desc[i].name,
 					 cost_desc[i].meaning);
+}
+
+/* A [memory] without a key is one that lacks them all, and leaves none in the list of keys. */
+static bool has_memory(const char *text, GPtrArray *keys)
+{
+	g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+	u32 i;
+
+	for (i = 0; i < keys->len; i++)
+		if (strcmp(((struct scenario_key *)keys->pdata[i])->section, "memory") == 0)
+			return true;
+	for (i = 0; lines[i]; i++)
+		if (strcmp(g_strstrip(lines[i]), "[memory]") == 0)
+			return true;
+	return false;
 }
 
 static void take_name(struct cost_model *model, const char *path, struct scenario_problems *problems)
@@ -221,11 +214,12 @@ int cost_file_load(const char *path, struct cost_model *model)
 		digest = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, len);
 		g_strlcpy(model->digest, digest, sizeof(model->digest));
 		scenario_text_scan(path, text, len, &cost_form, keys, &problems);
+		model->memory = has_memory(text, keys);
 		if (!problems.count)
 			take_keys(model, keys, path, &problems);
 		/* What follows from values that could not be read is noise. */
 		if (!problems.count)
-			check_model(model, keys, path, &problems);
+			cost_check_model(model, keys, path, &problems);
 	}
 	count = problems.count;
 	scenario_problems_destroy(&problems);

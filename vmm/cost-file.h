@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cost models as files, cost-models/NAME.ini: one section, [cost], with every key
- * of core/cost.def exactly once. Used by the VMM, which runs with one, and the
+ * Cost models as files, cost-models/NAME.ini: a section [cost] with every COST() of
+ * core/cost.def exactly once, and, where caches are modelled, [memory] with every MEMORY(). Used by the VMM, which runs with one, and the
  * front end, which finds it and says what is wrong before anything runs.
  */
 #ifndef VMM_COST_FILE_H
@@ -15,7 +15,7 @@
  */
 int cost_file_load(const char *path, struct cost_model *model);
 /*
- * Do the values fit together? Reported as ORIGIN: ... ; -EINVAL. For models that come from
+ * Are the values in range, and do they fit together? Reported as ORIGIN: ... ; -EINVAL. For models that come from
  * elsewhere than a file; cost_file_load() does it itself.
  */
 int cost_check(const struct cost_model *model, const char *origin);

@@ -2,7 +2,7 @@
 /*
  * Inside of the scenario reader: the lines of a file (scenario-file.c), the
  * table of keys (scenario-keys.c), and the collection of what is wrong. Only
- * scenario*.c include this, and cost-file.c, whose files have the same form. One thread; no state outside the objects.
+ * scenario*.c include this, and cost-*.c, whose files have the same form. One thread; no state outside the objects.
  */
 #ifndef VMM_SCENARIO_KEYS_H
 #define VMM_SCENARIO_KEYS_H
@@ -82,6 +82,9 @@ void scenario_check(const struct scenario *s, const struct scenario *whole,
 
 /* "2.8GHz", "100MHz"; -EINVAL with *err (g_free()). */
 int scenario_parse_frequency(const char *text, u64 *hz, char **err);
+
+/* "1.07ns", "3us", "1ms" as ps, which are its steps; -EINVAL with *err (g_free()). */
+int scenario_parse_picoseconds(const char *text, u64 *ps, char **err);
 
 /* *err = the message (g_free()); returns -EINVAL. */
 int scenario_fail(char **err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -33,6 +33,11 @@ static const struct unit time_units[] = {
 	{ "ns", 1 }, { "us", NSEC_PER_USEC }, { "ms", NSEC_PER_MSEC }, { "s", NSEC_PER_SEC },
 };
 
+/* In picoseconds; a whole second is none of the times that are so short. */
+static const struct unit short_time_units[] = {
+	{ "ns", 1000 }, { "us", 1000 * NSEC_PER_USEC }, { "ms", 1000 * NSEC_PER_MSEC },
+};
+
 static const struct unit frequency_units[] = {
 	{ "GHz", 1000000000 }, { "MHz", 1000000 }, { "kHz", 1000 }, { "Hz", 1 },
 };
@@ -142,4 +147,14 @@ int scenario_parse_frequency(const char *text, u64 *hz, char **err)
 {
 	return parse_decimal(text, frequency_units, ARRAY_SIZE(frequency_units), "a frequency",
 			     "2.8GHz", hz, err);
+}
+
+int scenario_parse_picoseconds(const char *text, u64 *ps, char **err)
+{
+	int ret = parse_decimal(text, short_time_units, ARRAY_SIZE(short_time_units), "a time", "1.5ns", ps, err);
+
+	/* Not zero and yet nothing: a digit that the writer meant would be lost. */
+	if (!ret && !*ps && strpbrk(text, "123456789"))
+		return scenario_fail(err, "\"%s\" is nothing: such times are counted in steps of 0.001ns", text);
+	return ret;
 }

@@ -6,6 +6,9 @@
 const struct cost_desc cost_desc[NR_COSTS] = {
 #define COST(field, kind_, min_, max_, meaning_) \
 	[COST_##field] = { .name = #field, .kind = COST_KIND_##kind_, .min = min_, .max = max_, .meaning = meaning_ },
+#define MEMORY(field, kind_, min_, max_, meaning_) \
+	[COST_##field] = { .name = #field, .memory = true, .kind = COST_KIND_##kind_, .min = min_, .max = max_, \
+			   .meaning = meaning_ },
 #include "core/cost.def"
 #undef COST
 };

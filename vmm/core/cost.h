@@ -24,12 +24,16 @@ enum cost_kind {
 	COST_KIND_NS,		/* value in ns */
 	COST_KIND_COUNT,	/* as it is */
 	COST_KIND_HZ,		/* value in Hz */
+	COST_KIND_RATIO,	/* value in 1/COST_RATIO */
+	COST_KIND_PS,		/* value in ps */
 };
+#define COST_RATIO	256ull
 
 struct cost_desc {
 	const char *name;
 	enum cost_kind kind;
-	double min, max;	/* as written in a file: cycles, ns, count, Hz */
+	bool memory;		/* of [memory] */
+	double min, max;	/* as written in a file: cycles, ns, count, Hz, a ratio; of PS, ps */
 	const char *meaning;
 };
 extern const struct cost_desc cost_desc[NR_COSTS];
@@ -37,8 +41,15 @@ extern const struct cost_desc cost_desc[NR_COSTS];
 struct cost_model {
 	char name[64];
 	char digest[65];	/* SHA-256 of the file's text, hex: part of a snapshot's key and of results */
+	bool memory;		/* there is a [memory]: caches and lines are modelled; if not, its values are 0 */
 	u64 v[NR_COSTS];	/* in the unit of the kind */
 };
+
+/* The section of a key: "memory" or "cost". */
+static inline const char *cost_section_of(u32 id)
+{
+	return cost_desc[id].memory ? "memory" : "cost";
+}
 
 /* Fill in `simple`, the model of cost-models/simple.ini, for tests that have no file. Any thread. */
 void cost_default(struct cost_model *model);
