@@ -353,6 +353,63 @@ static void test_check(struct fixture *f, const void *unused)
 	g_assert_cmpint(cost_check(&m, "made"), ==, -EINVAL);
 }
 
+static char *models_folder(void)
+{
+	g_autofree char *here = g_path_get_dirname(__FILE__);
+
+	return g_build_filename(here, "..", "..", "cost-models", NULL);
+}
+
+/* Every profile of the project's loads without a word, and all but simple have a memory model. */
+static void test_profiles(struct fixture *f, const void *unused)
+{
+	g_autofree char *folder = models_folder();
+	g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+	const char *name;
+	u32 nr = 0;
+
+	g_assert_nonnull(dir);
+	while ((name = g_dir_read_name(dir))) {
+		g_autofree char *path = g_build_filename(folder, name, NULL);
+
+		if (!g_str_has_suffix(name, ".ini"))
+			continue;
+		g_assert_cmpint(cost_file_load(path, &f->m), ==, 0);
+		g_assert_cmpint(f->m.memory, ==, strcmp(name, "simple.ini") != 0);
+		g_assert_cmpuint(strlen(f->m.name), ==, strlen(name) - strlen(".ini"));
+		nr++;
+	}
+	g_assert_cmpuint(nr, >=, 7);
+}
+
+/* The control has ivb-ep's numbers and no distances: nothing else may differ. */
+static void test_flat(struct fixture *f, const void *unused)
+{
+	static const enum cost_id same_as[][2] = {
+		{ COST_ipi_remote, COST_ipi_socket }, { COST_line_remote_clean, COST_line_socket_clean },
+		{ COST_line_remote_dirty, COST_line_socket_dirty }, { COST_dram_remote, COST_dram_local },
+		{ COST_stream_remote, COST_stream_dram },
+	};
+	static const enum cost_id none[] = { COST_line_hop, COST_link_line, COST_socket_links };
+	g_autofree char *folder = models_folder(), *ep = g_build_filename(folder, "ivb-ep.ini", NULL);
+	g_autofree char *flat = g_build_filename(folder, "flat.ini", NULL);
+	struct cost_model want;
+	u32 i;
+
+	g_assert_cmpint(cost_file_load(ep, &want), ==, 0);
+	g_assert_cmpint(cost_file_load(flat, &f->m), ==, 0);
+	for (i = 0; i < ARRAY_SIZE(same_as); i++)
+		want.v[same_as[i][0]] = want.v[same_as[i][1]];
+	for (i = 0; i < ARRAY_SIZE(none); i++)
+		want.v[none[i]] = f->m.v[none[i]];
+	g_assert_cmpuint(cost(&f->m, line_hop), ==, 0);
+	g_assert_cmpuint(cost(&f->m, link_line), ==, 0);
+	for (i = 0; i < NR_COSTS; i++)
+		if (f->m.v[i] != want.v[i])
+			g_error("%s: %llu, not %llu", cost_desc[i].name, (unsigned long long)f->m.v[i],
+				(unsigned long long)want.v[i]);
+}
+
 int main(int argc, char **argv)
 {
 	g_test_init(&argc, &argv, NULL);
@@ -374,5 +431,7 @@ int main(int argc, char **argv)
 	ADD(memory_distances);
 	ADD(memory_quantum);
 	ADD(check);
+	ADD(profiles);
+	ADD(flat);
 	return g_test_run();
 }
