@@ -65,7 +65,7 @@ SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-
 SRC_top := cost-check cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-vm refault report run-threads sample \
 	session session-control session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-compare cmd-doctor cmd-experiment cmd-list cmd-run cmd-topology compare cpio direct experiment front initramfs \
+SRC_front := child cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-run cmd-topology compare cpio direct experiment front initramfs \
 	job nested records result-json result-read show show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.

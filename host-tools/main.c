@@ -19,6 +19,7 @@ static const struct {
 	{ "list", "the scenarios and what each asks", cmd_list },
 	{ "experiment", "run published experiments, check what came out", cmd_experiment },
 	{ "topology", "draw a topology: CPU numbers, APIC ids, nodes", cmd_topology },
+	{ "cost-model", "what things cost on soft: the models, or one in full", cmd_cost_model },
 	{ "doctor", "what this host can do, and what would fix the rest", cmd_doctor },
 	{ "kernel", "build a guest kernel, or say what one lacks", cmd_kernel },
 };

@@ -23,7 +23,7 @@ tap_is "every statistic of soft-stats.def is in docs/counters.md" "$(
 	for s in $stats; do grep -q -e "^| \`soft_$s\` |" -e "^| \`$s\` |" docs/counters.md || echo "$s"; done
 )" ""
 tap_is "every cost is in docs/soft-engine.md" "$(
-	sed -n 's/^COST(\([a-z0-9_]*\), \([A-Z]*\),.*/\1 \2/p' vmm/core/cost.def | while read -r c kind; do
+	sed -n 's/^\(COST\|MEMORY\)(\([a-z0-9_]*\), \([A-Z]*\),.*/\2 \3/p' vmm/core/cost.def | while read -r c kind; do
 		[ "$kind" = COUNT ] || grep -q "^|.*\`$c\`.* |" docs/soft-engine.md || echo "$c"
 	done
 )" ""
