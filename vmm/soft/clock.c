@@ -44,6 +44,11 @@ u64 soft_units_of(const struct soft_vm *svm, u64 ns)
 	return units;
 }
 
+u64 soft_units_of_ps(const struct soft_vm *svm, u64 ps)
+{
+	return (u64)((u128)ps * svm->hz * COST_CYCLE / (1000 * NSEC_PER_SEC));
+}
+
 u64 soft_tsc(const struct soft_cpu *c)
 {
 	return soft_units(c) / COST_CYCLE + (u64)c->tsc_offset;

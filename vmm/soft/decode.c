@@ -218,6 +218,9 @@ bool soft_decode_insn(const ZydisDecoder *decoder, u32 mode, const u8 *bytes, u3
 		op->imm = insn.mnemonic;
 		d.ends_block = true;
 	}
+	/* Those functions have a destination in memory, and no use for dst. */
+	if (insn.attributes & ZYDIS_ATTRIB_HAS_LOCK || (insn.mnemonic == ZYDIS_MNEMONIC_XCHG && d.accesses))
+		op->dst = DST_LOCKED;
 	in->ends_block = d.ends_block || op->fn == op_invalid;
 	in->begins_block = d.begins_block;
 	in->accesses = d.accesses;

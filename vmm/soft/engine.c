@@ -7,12 +7,14 @@
 #include <sys/mman.h>
 
 #include "base/log.h"
+#include "soft/lines.h"
 #include "soft/snapshot.h"
 #include "soft/soft.h"
 #include "x86/msr.h"
 
 /* Streams of RDRAND beside those of core/inject.c, which number theirs by point and vCPU. */
 #define RDRAND_STREAM	0x52445244ull
+#define JITTER_STREAM	0x4c494e45ull
 
 static int soft_probe(struct engine_caps *caps, char *why, size_t why_len)
 {
@@ -49,9 +51,11 @@ static int soft_vm_create(struct vm *vm)
 	}
 	soft_clock_init(svm);
 	err = soft_blocks_create(svm);
-	if (err)
+	if (err) {
 		fb_err("soft: block cache: %s", strerror(-err));
-	return err;
+		return err;
+	}
+	return svm->cost.memory ? soft_lines_create(svm) : 0;
 }
 
 static void soft_vm_destroy(struct vm *vm)
@@ -60,6 +64,7 @@ static void soft_vm_destroy(struct vm *vm)
 
 	if (!svm)
 		return;
+	soft_lines_destroy(svm);
 	soft_blocks_destroy(svm);
 	if (svm->page)
 		munmap(svm->page, soft_page_bytes(svm->nr_pages));
@@ -89,7 +94,7 @@ static int soft_memslot_add(struct vm *vm, const struct memslot *slot)
 	}
 	svm->page = page;
 	svm->nr_pages = nr;
-	return 0;
+	return svm->lines ? soft_lines_grow(svm, nr) : 0;
 }
 
 static int soft_vm_start(struct vm *vm)
@@ -105,6 +110,7 @@ static const struct cpuid_table *soft_host_cpuid(struct vm *vm)
 static void soft_cpu_reseed(struct soft_cpu *c, u64 seed)
 {
 	rng_seed(&c->rng, seed, RDRAND_STREAM << 32 | c->vcpu->id);
+	rng_seed(&c->jitter, seed, JITTER_STREAM << 32 | c->vcpu->id);
 }
 
 static int soft_vcpu_create(struct vcpu *vcpu)
@@ -123,6 +129,8 @@ static int soft_vcpu_create(struct vcpu *vcpu)
 	if (features && !memcmp(&features->ebx, "Genu", 4))
 		c->misc_enable = MISC_ENABLE_FAST_STRING | MISC_ENABLE_BTS_UNAVAIL | MISC_ENABLE_PEBS_UNAVAIL;
 	soft_cpu_reseed(c, 0);
+	if (svm->lines)
+		soft_lines_attach(c);
 	err = soft_tlb_create(c);
 	if (err) {
 		fb_err("soft: TLB of vCPU %u: %s", vcpu->id, strerror(-err));
@@ -143,6 +151,7 @@ static void soft_vcpu_destroy(struct vcpu *vcpu)
 		return;
 	soft_tlb_destroy(c);
 	g_free(c->exec);
+	g_free(c->filter);
 	g_aligned_free(c);
 	vcpu->engine = NULL;
 }
@@ -247,6 +256,32 @@ static const struct {
 	{ "tlb_l1d_hits", soft_l1d_hits },
 };
 
+/* The memory model's; a time is given in cycles. */
+static const struct {
+	const char *name;
+	size_t offset;
+	bool time;
+} soft_line_stats[] = {
+#define LINES(name, from)	{ name, offsetof(struct soft_cpu, lines_from[from]), false }
+#define STALL(name, from)	{ name, offsetof(struct soft_cpu, stall[from]), true }
+	LINES("lines_l2", LINE_FROM_L2), LINES("lines_l3", LINE_FROM_L3), LINES("line_transfers_smt", LINE_FROM_SIBLING),
+	LINES("line_transfers_socket", LINE_FROM_SOCKET), LINES("line_transfers_remote", LINE_FROM_REMOTE),
+	LINES("lines_dram_local", LINE_FROM_DRAM_LOCAL), LINES("lines_dram_remote", LINE_FROM_DRAM_REMOTE),
+	STALL("stall_l2", LINE_FROM_L2), STALL("stall_l3", LINE_FROM_L3), STALL("stall_smt", LINE_FROM_SIBLING),
+	STALL("stall_socket", LINE_FROM_SOCKET), STALL("stall_remote", LINE_FROM_REMOTE),
+	STALL("stall_dram_local", LINE_FROM_DRAM_LOCAL), STALL("stall_dram_remote", LINE_FROM_DRAM_REMOTE),
+	{ "stall_queue", offsetof(struct soft_cpu, stall_queue), true },
+	{ "stall_stores", offsetof(struct soft_cpu, stall_stores), true },
+	{ "stall_lock", offsetof(struct soft_cpu, stall_lock), true },
+#undef LINES
+#undef STALL
+};
+
+static bool vm_lines(const struct vm *vm)
+{
+	return ((const struct soft_vm *)vm->engine_data)->lines;
+}
+
 static struct engine_stat *soft_stat_add(struct vm *vm, GArray *stats, const char *name)
 {
 	struct engine_stat s = { .per_vcpu = g_new0(u64, vm->topo.nr_cpus) };
@@ -279,6 +314,17 @@ static int soft_read_stats(struct vm *vm, GArray *stats)
 			s->value += s->per_vcpu[cpu];
 		}
 	}
+	for (i = 0; vm_lines(vm) && i < ARRAY_SIZE(soft_line_stats); i++) {
+		struct engine_stat *s = soft_stat_add(vm, stats, soft_line_stats[i].name);
+
+		for (cpu = 0; cpu < vm->topo.nr_cpus; cpu++) {
+			u64 v;
+
+			memcpy(&v, (const u8 *)soft_cpu(vm->vcpu[cpu]) + soft_line_stats[i].offset, sizeof(v));
+			s->per_vcpu[cpu] = soft_line_stats[i].time ? v / COST_CYCLE : v;
+			s->value += s->per_vcpu[cpu];
+		}
+	}
 	for (i = 0; i < ARRAY_SIZE(soft_derived); i++) {
 		struct engine_stat *s = soft_stat_add(vm, stats, soft_derived[i].name);
 
@@ -293,7 +339,7 @@ static char *soft_describe(struct vm *vm)
 	const struct soft_vm *svm = vm->engine_data;
 
 	return g_strdup_printf("engine=soft\ncost_model=%s\ncost_model_sha256=%s\nline_model=%s\n", svm->cost.name,
-			       svm->cost.digest, svm->line_hook ? "on" : "off");
+			       svm->cost.digest, svm->lines ? "on" : "off");
 }
 
 static void soft_reseed(struct vm *vm, u64 seed)

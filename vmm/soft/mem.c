@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "soft/lines.h"
 #include "soft/soft-mem.h"
 #include "soft/system.h"
 
@@ -81,6 +82,7 @@ static int soft_translate_range(struct soft_cpu *c, u64 va, u32 len, enum soft_a
 		c->fault = (struct soft_fault){ .vector = VEC_AC, .has_error = true };
 		return SOFT_FAULT;
 	}
+	c->line_va = va;
 	ret = soft_translate(c, va, access, system, &x[0]);
 	if (ret || len <= room)
 		return ret;
@@ -88,7 +90,67 @@ static int soft_translate_range(struct soft_cpu *c, u64 va, u32 len, enum soft_a
 	return soft_translate(c, soft_wrap(c, va + room), access, system, &x[1]);
 }
 
-static int soft_load(struct soft_cpu *c, u64 va, void *buf, u32 len, bool system)
+/*
+ * A locked operation is one access to the memory model, which soft_check_write() makes;
+ * the load and the store of any other read-modify-write are its two.
+ */
+static inline bool soft_is_locked(const struct soft_op *op)
+{
+	return op && op->dst == DST_LOCKED;
+}
+
+/* What the memory model has to know of an access that has been translated. True: it has to wait (`retry` only). */
+static bool soft_touch(struct soft_cpu *c, const struct soft_xlat x[2], u32 first, u32 len, enum line_kind kind,
+		       bool retry)
+{
+	if (likely(!c->filter))
+		return false;
+	if (x[0].page && soft_lines_touch(c, x[0].page, (u32)(x[0].gpa & (PAGE_SIZE - 1)), first, kind, retry))
+		return true;
+	return len > first && x[1].page && soft_lines_touch(c, x[1].page, 0, len - first, kind, retry);
+}
+
+/* The instruction is begun anew once its line is here. */
+static int soft_wait_for_line(struct soft_cpu *c)
+{
+	c->line_wait = false;
+	c->fault = (struct soft_fault){ .vector = VEC_LINE };
+	return SOFT_FAULT;
+}
+
+/*
+ * With a memory model: the host address of bytes that lie in one line and have a
+ * shortcut, after the model has seen the access. NULL: the long way, or c->line_wait.
+ */
+static inline u8 *soft_line_shortcut(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len,
+				     enum line_kind kind)
+{
+	bool write = kind == LINE_WRITE || kind == LINE_LOCKED || kind == LINE_STREAM_WRITE;
+	struct soft_sc *sc = soft_sc_of(c, va);
+	u64 line;
+
+	if (unlikely(((va & ~(PAGE_SIZE - 1)) | SOFT_LINES_TAG) != (write ? sc->wtag : sc->rtag) ||
+		     (va & (LINE_BYTES - 1)) + len > LINE_BYTES))
+		return NULL;
+	sc->used = 1;
+	line = (u64)sc->pfn * LINES_IN_PAGE + (va >> LINE_SHIFT & (LINES_IN_PAGE - 1));
+	if (unlikely(kind == LINE_LOCKED || (!line_filter_hit(c, line, write) && !soft_is_locked(op)))) {
+		if (op)
+			soft_sync(c, op);
+		c->line_va = va;
+		c->line_wait = soft_line(c, line, kind, op && (kind == LINE_READ || kind == LINE_LOCKED));
+		if (unlikely(c->line_wait))
+			return NULL;
+	}
+	return soft_host(va + sc->addend);
+}
+
+void *soft_line_pointer(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len, bool write)
+{
+	return soft_line_shortcut(c, op, va, len, write ? LINE_STREAM_WRITE : LINE_STREAM_READ);
+}
+
+static int soft_load(struct soft_cpu *c, const struct soft_op *op, u64 va, void *buf, u32 len, bool system)
 {
 	struct soft_xlat x[2];
 	u8 *to = buf;
@@ -96,13 +158,15 @@ static int soft_load(struct soft_cpu *c, u64 va, void *buf, u32 len, bool system
 
 	if (soft_translate_range(c, va, len, ACCESS_READ, system, x, &first))
 		return SOFT_FAULT;
+	if (!soft_is_locked(op) && unlikely(soft_touch(c, x, first, len, LINE_READ, op && !system)))
+		return soft_wait_for_line(c);
 	soft_take(c, &x[0], to, first);
 	if (len > first)
 		soft_take(c, &x[1], to + first, len - first);
 	return SOFT_OK;
 }
 
-static int soft_store(struct soft_cpu *c, u64 va, const void *buf, u32 len, bool system)
+static int soft_store(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *buf, u32 len, bool system)
 {
 	struct soft_xlat x[2];
 	const u8 *from = buf;
@@ -110,6 +174,8 @@ static int soft_store(struct soft_cpu *c, u64 va, const void *buf, u32 len, bool
 
 	if (soft_translate_range(c, va, len, ACCESS_WRITE, system, x, &first))
 		return SOFT_FAULT;
+	if (!soft_is_locked(op))
+		soft_touch(c, x, first, len, LINE_WRITE, false);
 	soft_put(c, &x[0], from, first);
 	if (len > first)
 		soft_put(c, &x[1], from + first, len - first);
@@ -125,34 +191,109 @@ int soft_stack_fault(struct soft_cpu *c, const struct soft_op *op, u64 va)
 	return SOFT_FAULT;
 }
 
+/* Up to 8 bytes, zero-extended. */
+static inline u64 soft_line_value(const u8 *p, u32 len)
+{
+	u64 v = 0;
+
+	switch (len) {
+	case 8:
+		memcpy(&v, p, 8);
+		break;
+	case 4:
+		memcpy(&v, p, 4);
+		break;
+	case 1:
+		v = *p;
+		break;
+	case 2:
+		memcpy(&v, p, 2);
+		break;
+	default:
+		memcpy(&v, p, len);
+		break;
+	}
+	return v;
+}
+
 int soft_load_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len)
 {
+	if (c->filter) {
+		const u8 *p = soft_line_shortcut(c, op, va, len, LINE_READ);
+
+		if (likely(p)) {
+			if (len > sizeof(u64)) {
+				memset(c->val, 0, sizeof(c->val));
+				memcpy(c->val, p, len);
+			} else {
+				c->val[0] = soft_line_value(p, len);
+			}
+			return SOFT_OK;
+		}
+		if (unlikely(c->line_wait))
+			return soft_wait_for_line(c);
+	}
 	if (op)
 		soft_sync(c, op);
 	memset(c->val, 0, sizeof(c->val));
-	if (unlikely(soft_load(c, va, c->val, len, false)))
+	if (unlikely(soft_load(c, op, va, c->val, len, false)))
 		return soft_stack_fault(c, op, va);
 	return SOFT_OK;
 }
 
+static inline void soft_line_put(u8 *p, const void *data, u32 len)
+{
+	switch (len) {
+	case 8:
+		memcpy(p, data, 8);
+		break;
+	case 4:
+		memcpy(p, data, 4);
+		break;
+	case 1:
+		memcpy(p, data, 1);
+		break;
+	default:
+		memcpy(p, data, len);
+		break;
+	}
+}
+
 int soft_store_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *data, u32 len)
 {
+	if (c->filter) {
+		u8 *p = soft_line_shortcut(c, op, va, len, LINE_WRITE);
+
+		if (likely(p)) {
+			soft_line_put(p, data, len);
+			return SOFT_OK;
+		}
+	}
 	if (op)
 		soft_sync(c, op);
-	if (unlikely(soft_store(c, va, data, len, false)))
+	if (unlikely(soft_store(c, op, va, data, len, false)))
 		return soft_stack_fault(c, op, va);
 	return SOFT_OK;
 }
 
 int soft_check_write(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len)
 {
+	bool locked = soft_is_locked(op);
 	struct soft_xlat x[2];
 	u32 first;
 
+	if (c->filter && locked) {
+		if (soft_line_shortcut(c, op, va, len, LINE_LOCKED))
+			return SOFT_OK;
+		if (unlikely(c->line_wait))
+			return soft_wait_for_line(c);
+	}
 	if (op)
 		soft_sync(c, op);
 	if (unlikely(soft_translate_range(c, va, len, ACCESS_WRITE, false, x, &first)))
 		return soft_stack_fault(c, op, va);
+	if (locked && unlikely(soft_touch(c, x, first, len, LINE_LOCKED, true)))
+		return soft_wait_for_line(c);
 	return SOFT_OK;
 }
 
@@ -160,14 +301,14 @@ int soft_load_system(struct soft_cpu *c, const struct soft_op *op, u64 va, void 
 {
 	if (op)
 		soft_sync(c, op);
-	return soft_load(c, va, buf, len, true);
+	return soft_load(c, op, va, buf, len, true);
 }
 
 int soft_store_system(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *buf, u32 len)
 {
 	if (op)
 		soft_sync(c, op);
-	return soft_store(c, va, buf, len, true);
+	return soft_store(c, op, va, buf, len, true);
 }
 
 u64 soft_ea_slow(const struct soft_cpu *c, const struct soft_op *op, u64 offset)

@@ -25,10 +25,6 @@ static int finish(struct soft_cpu *c, u64 va, enum soft_access access, enum soft
 		xsc_prepare(c, ctx == CTX_USER, va, e);
 		return SOFT_OK;
 	}
-	if (unlikely(c->svm->line_hook != NULL)) {
-		c->svm->line_hook(c, x->gpa, 1, access);
-		return SOFT_OK;
-	}
 	writable = (e->rights & (RIGHT_D | RIGHT_EW)) == (RIGHT_D | RIGHT_EW) &&
 		   !(x->page->flags & (SPAGE_CODE | SPAGE_PROTECTED)) && soft_allowed(c, e->rights, ACCESS_WRITE, ctx);
 	sc_install(c, ctx, va, e, x->hva - off, x->page, true, writable);
@@ -47,8 +43,6 @@ static int translate_unpaged(struct soft_cpu *c, u64 va, enum soft_access access
 	soft_second_level(c, x->page, va, access == ACCESS_WRITE);
 	if (access == ACCESS_FETCH)
 		xsc_prepare(c, ctx == CTX_USER, va, NULL);
-	else if (unlikely(c->svm->line_hook != NULL))
-		c->svm->line_hook(c, x->gpa, 1, access);
 	else
 		sc_install(c, ctx, va, NULL, x->hva - (va & (PAGE_SIZE - 1)), x->page, true,
 			   !(x->page->flags & (SPAGE_CODE | SPAGE_PROTECTED)));

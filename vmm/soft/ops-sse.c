@@ -3,6 +3,7 @@
  * SSE and SSE2: where decoding starts, and the instructions that are neither moves
  * nor arithmetic: MXCSR, fences, prefetches.
  */
+#include "soft/lines.h"
 #include "soft/sse.h"
 
 int sse_not_ready(struct soft_cpu *c, const struct soft_op *op)
@@ -68,6 +69,13 @@ static int op_stmxcsr(struct soft_cpu *c, const struct soft_op *op)
 }
 
 /* Fences order what is in order here already; a prefetch is a hint, and never faults (SDM 2B). */
+static int op_mfence(struct soft_cpu *c, const struct soft_op *op)
+{
+	soft_sync(c, op);
+	soft_line_fence(c);
+	SOFT_NEXT(c, op);
+}
+
 static int op_hint(struct soft_cpu *c, const struct soft_op *op)
 {
 	SOFT_NEXT(c, op);
@@ -84,8 +92,10 @@ static bool decode_other(struct soft_decode *d, struct soft_op *op)
 		sse_decode_args(d, op, 0, 0);
 		op->fn = op_stmxcsr;
 		return true;
-	case ZYDIS_MNEMONIC_LFENCE:
 	case ZYDIS_MNEMONIC_MFENCE:
+		op->fn = op_mfence;
+		return true;
+	case ZYDIS_MNEMONIC_LFENCE:
 	case ZYDIS_MNEMONIC_SFENCE:
 	case ZYDIS_MNEMONIC_PREFETCHNTA:
 	case ZYDIS_MNEMONIC_PREFETCHT0:

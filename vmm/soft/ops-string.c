@@ -7,6 +7,7 @@
  * (SDM 2B REP). Forward MOVS and STOS within a page go as a block; a fault in the
  * middle shows the registers as after the last whole element.
  */
+#include "soft/lines.h"
 #include "soft/ops.h"
 
 /* op->aux */
@@ -55,15 +56,16 @@ static u64 str_dest(const struct soft_cpu *c, const struct soft_op *op)
 	return c->mode == MODE_64 ? va : (u32)(va + c->seg[SEG_ES].base);
 }
 
-/* How many of `count` elements, the first at va, lie in its page, in the direction of DF; at least 1. */
+/* How many of `count` elements, the first at va, lie in its page or line, in the direction of DF; at least 1. */
 static u64 str_room(const struct soft_cpu *c, u64 va, u32 size, u64 count)
 {
-	u64 off = va & (PAGE_SIZE - 1), room;
+	/* With a memory model time is looked at after each line. */
+	u64 part = c->filter ? LINE_BYTES : PAGE_SIZE, off = va & (part - 1), room;
 
 	if (c->sysflags & X86_EFLAGS_DF)
-		room = off / size + (off + size <= PAGE_SIZE);
+		room = off / size + (off + size <= part);
 	else
-		room = (PAGE_SIZE - off) / size;
+		room = (part - off) / size;
 	return CLAMP(room, 1, count);
 }
 
@@ -185,6 +187,14 @@ static int str_scas(struct soft_cpu *c, const struct soft_op *op)
 	return SOFT_OK;
 }
 
+/* Host address of a part that has a shortcut. */
+static u8 *str_pointer(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len, bool write)
+{
+	if (c->filter)
+		return soft_line_pointer(c, op, va, len, write);
+	return write ? soft_fast_write(c, va, len) : soft_fast_read(c, va, len);
+}
+
 /*
  * All `n` elements of a part at once, forward. False if they have to be done one by
  * one: no shortcut, or source and destination overlap so that later elements read
@@ -193,7 +203,8 @@ static int str_scas(struct soft_cpu *c, const struct soft_op *op)
 static bool str_movs_many(struct soft_cpu *c, const struct soft_op *op, u64 n)
 {
 	u32 len = (u32)(n * op->size);
-	u8 *from = soft_fast_read(c, str_source(c, op), len), *to = soft_fast_write(c, str_dest(c, op), len);
+	u8 *from = str_pointer(c, op, str_source(c, op), len, false);
+	u8 *to = from ? str_pointer(c, op, str_dest(c, op), len, true) : NULL;
 
 	if (!from || !to || (to > from && to < from + len))
 		return false;
@@ -206,7 +217,7 @@ static bool str_movs_many(struct soft_cpu *c, const struct soft_op *op, u64 n)
 
 static bool str_stos_many(struct soft_cpu *c, const struct soft_op *op, u64 n)
 {
-	u8 *to = soft_fast_write(c, str_dest(c, op), (u32)(n * op->size));
+	u8 *to = str_pointer(c, op, str_dest(c, op), (u32)(n * op->size), true);
 	u64 v = c->gpr[X86_RAX], i;
 
 	if (!to)

@@ -5,6 +5,7 @@
  * that exist but not on this CPU.
  */
 #include "soft/ops.h"
+#include "soft/lines.h"
 #include "soft/system.h"
 #include "x86/cpuid-bits.h"
 
@@ -59,6 +60,7 @@ static int op_cpuid(struct soft_cpu *c, const struct soft_op *op)
 {
 	struct cpuid_entry e;
 
+	soft_lines_drain(c);
 	soft_spend(c, cost(&c->svm->cost, serialize));
 	cpuid_read(c, get32(c, X86_RAX), get32(c, X86_RCX), &e);
 	set32(c, X86_RAX, e.eax);
@@ -150,6 +152,7 @@ static int op_hlt(struct soft_cpu *c, const struct soft_op *op)
 static int op_pause(struct soft_cpu *c, const struct soft_op *op)
 {
 	c->stat[STAT_pauses]++;
+	soft_line_pause(c);
 	SOFT_NEXT(c, op);
 }
 
@@ -179,6 +182,7 @@ static int op_mwait(struct soft_cpu *c, const struct soft_op *op)
 		return soft_raise(c, op, VEC_UD);
 	if (get32(c, X86_RCX) & ~1u)
 		return soft_raise_error(c, op, VEC_GP, 0);
+	soft_lines_drain(c);
 	soft_spend(c, cost(&c->svm->cost, serialize));
 	return soft_end(c, op, soft_op_next(c, op));
 }
@@ -189,6 +193,7 @@ static int op_wbinvd(struct soft_cpu *c, const struct soft_op *op)
 {
 	if (c->cpl)
 		return soft_raise_error(c, op, VEC_GP, 0);
+	soft_lines_drain(c);
 	soft_spend(c, cost(&c->svm->cost, serialize));
 	SOFT_NEXT(c, op);
 }

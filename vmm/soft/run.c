@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "soft/block.h"
+#include "soft/lines.h"
 
 /* Without a deadline a run still ends now and then. */
 #define RUN_MAX_UNITS	(1ull << 40)
@@ -45,7 +46,7 @@ static int soft_events(struct soft_cpu *c)
 /* Execute the block at c->rip and whatever follows it without need of us. */
 static int soft_step(struct soft_cpu *c)
 {
-	bool trap = c->sysflags & X86_EFLAGS_TF, single = trap || c->shadow;
+	bool trap = c->sysflags & X86_EFLAGS_TF, shadow = c->shadow, single = trap || shadow;
 	u64 delivered = c->stat[STAT_exceptions];
 	struct soft_block *b;
 	int ret;
@@ -61,6 +62,8 @@ static int soft_step(struct soft_cpu *c)
 	if (c->left > 0)
 		soft_break(c);		/* one instruction, and no further */
 	ret = b->op[0].fn(c, b->op);
+	if (unlikely(ret == SOFT_FAULT && c->fault.vector == VEC_LINE))
+		c->shadow = shadow;
 	/*
 	 * An instruction that set TF is not trapped, one that cleared it is (SDM 3B 17.3.1.4 [18.3.1.4]); INT n
 	 * and INT3 have cleared it on their way into the handler, and are not either.
@@ -85,6 +88,8 @@ enum run_exit soft_run(struct vcpu *vcpu, u64 until)
 	soft_set_deadline(c, until);
 	if (c->left <= 0)
 		return RUN_DEADLINE;
+	if (c->core)
+		soft_lines_share_core(c);
 	c->link = NULL;
 	for (;;) {
 		if (unlikely((c->nmi_pending || c->irq_pending) && !c->shadow)) {
@@ -101,7 +106,8 @@ enum run_exit soft_run(struct vcpu *vcpu, u64 until)
 		if (unlikely(ret == SOFT_FAULT)) {
 			c->link = NULL;
 			c->cur = NULL;
-			ret = soft_deliver(c, EVENT_FAULT, &c->fault, c->rip);
+			if (c->fault.vector != VEC_LINE)
+				ret = soft_deliver(c, EVENT_FAULT, &c->fault, c->rip);
 		}
 		if (unlikely(ret == SOFT_LEAVE)) {
 			c->cur = NULL;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "soft/block.h"
+#include "soft/lines.h"
 #include "soft/soft.h"
 
 struct soft_field {
@@ -117,6 +118,8 @@ int soft_snapshot_vm_restore(struct vm *vm, const u8 *data, size_t len)
 	if (len != DIV_ROUND_UP(svm->nr_pages, PAGES_A_BYTE))
 		return -EINVAL;
 	soft_blocks_forget(svm);
+	/* Caches are not part of a snapshot: every run starts with cold ones. */
+	soft_lines_reset(svm);
 	for (i = 0; i < svm->nr_pages; i++) {
 		u32 bits = data[i / PAGES_A_BYTE] >> PAGE_BITS * (i % PAGES_A_BYTE) & PAGE_STATE;
 

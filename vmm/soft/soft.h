@@ -30,6 +30,8 @@ struct soft_vm;
 struct soft_tlb;
 struct soft_code;
 struct soft_block;
+struct soft_core;
+struct soft_lines;
 
 /* What an operation's function returns when the block does not simply go on. */
 enum soft_ret {
@@ -45,6 +47,7 @@ enum soft_vector {
 	VEC_DE = 0, VEC_DB = 1, VEC_NMI = 2, VEC_BP = 3, VEC_OF = 4, VEC_BR = 5, VEC_UD = 6, VEC_NM = 7, VEC_DF = 8,
 	VEC_TS = 10, VEC_NP = 11, VEC_SS = 12, VEC_GP = 13, VEC_PF = 14, VEC_MF = 16, VEC_AC = 17, VEC_MC = 18,
 	VEC_XM = 19,
+	VEC_LINE = 0xff,	/* none: the instruction waits for a line (lines.h) and is begun anew */
 };
 
 /* Page-fault error code (SDM 3A 4.7). */
@@ -81,6 +84,8 @@ struct soft_op {
 	u8 size;		/* operand size in bytes, for functions that serve several */
 };
 
+#define DST_LOCKED	0xffu	/* dst of a locked read-modify-write, whose destination is memory */
+
 #define AMODE_SEG	0x07u	/* 1 + enum soft_seg whose base is added; 0 = none */
 #define AMODE_32	0x08u	/* the offset is truncated to 32 bits */
 #define AMODE_16	0x10u	/* to 16 bits */
@@ -93,11 +98,15 @@ struct soft_op {
  * belongs to. Direct-mapped by soft_sc_slot(); a strict subset of the TLB: whoever
  * removes or changes a TLB entry drops its shortcuts. `used` is the entry's
  * reference bit for replacement.
+ *
+ * With a memory model the tags have SOFT_LINES_TAG set, so that the inline paths never hit: every access comes
+ * to soft_load_slow() and its like, which take the shortcut and then look at the line.
  */
 struct soft_sc {
 	u64 rtag, wtag;		/* linear address of the page, or SOFT_NO_TAG */
 	u64 addend;		/* host address - linear address, modulo 2^64 */
-	u64 used;
+	u32 used;
+	u32 pfn;		/* of the page in soft_vm.page[] */
 };
 
 /* The same for instruction fetch: leads to the page's decoded code. */
@@ -108,6 +117,7 @@ struct soft_xsc {
 };
 
 #define SOFT_NO_TAG	1ull
+#define SOFT_LINES_TAG	2ull
 #ifdef FAULTBED_HARD
 #define SOFT_NR_SC	4u
 #define SOFT_NR_XSC	4u
@@ -189,6 +199,40 @@ enum soft_stat {
 	NR_SOFT_STATS
 };
 
+/* Where an access finds its line, nearest first; from LINE_FROM_REMOTE on it comes over a link between sockets. */
+enum line_from {
+	LINE_FROM_L1, LINE_FROM_L2, LINE_FROM_SIBLING, LINE_FROM_L3, LINE_FROM_SOCKET, LINE_FROM_DRAM_LOCAL,
+	LINE_FROM_REMOTE, LINE_FROM_DRAM_REMOTE,
+	NR_LINE_FROM
+};
+
+/* Loads that missed and overlap (line-time.c). */
+struct line_window {
+	u64 begin;		/* when the first one was issued */
+	u64 insns;		/* which instruction that was */
+	u32 nr;			/* 0: none */
+	u32 regs;		/* what they loaded */
+};
+
+/* Stores that wait for their lines, in order. */
+#define LINE_NR_STORES	64u
+struct line_stores {
+	u64 last;		/* when all are done */
+	u32 head, nr;
+	u64 done[LINE_NR_STORES];
+};
+
+/* A vCPU's place in the queue for a line (line-queue.c). */
+struct line_turn {
+	u64 line;
+	u64 start, done;	/* of the transfer to it */
+	u64 insn;		/* the instruction that waits... */
+	u32 retries;		/* ...how often it has... */
+	bool write;		/* ...and what for */
+	bool waiting;
+	struct soft_cpu *next;	/* in the queue */
+};
+
 struct soft_cpu {
 	/* --- hot: every instruction --- */
 	u64 gpr[18];
@@ -252,6 +296,21 @@ struct soft_cpu {
 	struct soft_sc sct[NR_CTX][SOFT_NR_SC];
 	struct soft_xsc xsct[2][SOFT_NR_XSC];	/* [0] supervisor, [1] user */
 
+	/* --- memory model (lines.h) --- */
+	u64 *filter;		/* NULL: there is none */
+	struct soft_core *core;	/* (c) */
+	u8 thread;		/* (c) in its core */
+	u64 line_va;		/* linear address of the access in hand, for the profile */
+	struct line_window window;
+	struct line_stores stores;
+	struct line_turn turn;
+	bool line_wait;		/* the access in hand has to wait for its line: begin the instruction anew */
+	struct rng jitter;	/* what moves line transfers */
+	u64 lines_from[NR_LINE_FROM];	/* lines that came from there */
+	u64 stall[NR_LINE_FROM];	/* time units waited for them... */
+	u64 stall_queue;		/* ...behind other transfers of the same line or link... */
+	u64 stall_stores, stall_lock;	/* ...for room in the store buffer, and by locked instructions and fences */
+
 	u64 stat[NR_SOFT_STATS];
 
 	struct vcpu *vcpu;	/* (c) */
@@ -273,11 +332,7 @@ struct soft_vm {
 	void *blocks;			/* block.c's own */
 	u64 blocks_decoded;		/* how often each has happened; not in results, for a start from a snapshot */
 	u64 blocks_dropped;		/* begins with nothing decoded */
-	/*
-	 * The one hook on every data access, for the cache-line model: when it is set no
-	 * shortcut is handed out for data, so that every access comes by soft_data().
-	 */
-	void (*line_hook)(struct soft_cpu *c, gpa_t gpa, u32 len, enum soft_access access);
+	struct soft_lines *lines;	/* the memory model (lines.h), NULL without */
 };
 
 static inline struct soft_cpu *soft_cpu(const struct vcpu *vcpu)
@@ -303,6 +358,7 @@ void soft_clock_init(struct soft_vm *svm);
 #define SOFT_UNITS_MAX	((1ull << 60) - 1)
 u64 soft_ns(const struct soft_vm *svm, u64 units);
 u64 soft_units_of(const struct soft_vm *svm, u64 ns);
+u64 soft_units_of_ps(const struct soft_vm *svm, u64 ps);
 /* The guest's TSC now. */
 u64 soft_tsc(const struct soft_cpu *c);
 /* End the run at the next block boundary, without moving the clock. */
@@ -425,6 +481,11 @@ int soft_load_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len
 int soft_store_slow(struct soft_cpu *c, const struct soft_op *op, u64 va, const void *data, u32 len);
 /* May `len` bytes at va be written by this instruction? Before a read-modify-write or a push that must not half happen. */
 int soft_check_write(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len);
+/*
+ * With a memory model, for strings: the host address of bytes of one line that have a shortcut, seen by the model as
+ * part of a REP stream. NULL: one element has to be accessed otherwise first.
+ */
+void *soft_line_pointer(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len, bool write);
 /*
  * After a translation that failed: an address that is not canonical gives #SS instead of #GP if it is relative to
  * the stack (SDM 3A 6.15): by RSP or RBP as base of the operand, overrides of DS and the like

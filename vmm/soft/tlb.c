@@ -93,13 +93,14 @@ void sc_install(struct soft_cpu *c, enum soft_context ctx, u64 va, struct tlb_en
 {
 	u32 slot = soft_sc_slot(va);
 	struct soft_sc *sc = &c->sct[ctx][slot];
-	u64 tag = va & ~(PAGE_SIZE - 1);
+	u64 page_va = va & ~(PAGE_SIZE - 1), tag = page_va | (c->filter ? SOFT_LINES_TAG : 0);
 
 	if (c->tlb->live[ctx][slot / 64] >> slot % 64 & 1)
 		sc_fold(c, ctx, slot);
 	sc->rtag = readable ? tag : SOFT_NO_TAG;
 	sc->wtag = writable ? tag : SOFT_NO_TAG;
-	sc->addend = (u64)(uintptr_t)hva_page - tag;
+	sc->addend = (u64)(uintptr_t)hva_page - page_va;
+	sc->pfn = page->pfn;
 	sc->used = 0;
 	c->tlb->live[ctx][slot / 64] |= BIT_ULL(slot % 64);
 	c->tlb->book[ctx][slot] = (struct sc_book){ e, page };

@@ -13,6 +13,7 @@
  * Entries are read and written by the one host thread with nothing in between, which
  * is what the locked accesses of hardware come to.
  */
+#include "soft/lines.h"
 #include "soft/tlb.h"
 
 #include "x86/cpuid-bits.h"
@@ -162,8 +163,8 @@ static void entry_read(struct soft_cpu *c, struct walk_entry *at, gpa_t gpa)
 		return;
 	}
 	soft_second_level(c, at->page, gpa, false);
-	if (unlikely(c->svm->line_hook != NULL))
-		c->svm->line_hook(c, gpa, size, ACCESS_READ);
+	if (c->filter)
+		soft_lines_touch(c, at->page, (u32)(gpa & (PAGE_SIZE - 1)), size, LINE_WALK, false);
 	memcpy(&at->pte, at->hva, size);
 }
 
@@ -178,8 +179,8 @@ static void entry_set(struct soft_cpu *c, struct walk_entry *at, u64 bits)
 	memcpy(at->hva, &at->pte, size);
 	if (unlikely(at->page->flags & SPAGE_CODE))
 		soft_code_written(c->svm, at->page, (u32)(at->gpa & (PAGE_SIZE - 1)), size);
-	if (unlikely(c->svm->line_hook != NULL))
-		c->svm->line_hook(c, at->gpa, size, ACCESS_WRITE);
+	if (c->filter)
+		soft_lines_touch(c, at->page, (u32)(at->gpa & (PAGE_SIZE - 1)), size, LINE_LOCKED, false);
 }
 
 /* Error code: SDM 3A 4.7. Then what a page fault removes: 4.10.4.1. */
