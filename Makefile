@@ -71,9 +71,9 @@ SRC_front := child cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util
 GUEST_TESTS := init file-scan multi-fault ipi-pingpong first-touch fixed-work fault-around switch-pingpong topology-check counters-check bad-guest \
-	fault-stress mmap-file lock-check kv-server
+	fault-stress mmap-file lock-check kv-server memory-probe
 # A program's other files.
-GUEST_PARTS := fault-stress-ops kv-server-threads
+GUEST_PARTS := fault-stress-ops kv-server-threads memory-probe-cpu memory-probe-line memory-probe-memory
 GUEST_BARE := cli-hlt exit garbage mmio-exec silent spin triple-fault
 # Tests in long mode: guest-tests/bare/NAME.c with guest-tests/bare/lib/.
 GUEST_BARE64 := apic decimal bad exceptions modes paging smc strings tsc
@@ -265,6 +265,7 @@ $(O)/guest-tests/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUE
 
 $(O)/guest-tests/fault-stress: $(O)/obj-guest/fault-stress-ops.o
 $(O)/guest-tests/kv-server: $(O)/obj-guest/kv-server-threads.o
+$(O)/guest-tests/memory-probe: $(patsubst %,$(O)/obj-guest/memory-probe-%.o,cpu line memory)
 
 $(O)/guest-tools/%: $(O)/obj-guest/%.o $(patsubst %,$(O)/obj-guest/lib/%.o,$(GUEST_LIB))
 	$(call say,GUESTLD,$@)
