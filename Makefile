@@ -66,7 +66,7 @@ SRC_top := cost-check cost-file run-lockstep scenario scenario-check scenario-fi
 	console dump json-text placement record record-vm refault report run-threads sample \
 	session session-control session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-run cmd-topology compare cpio direct experiment front initramfs \
-	job nested records result-json result-read show show-table stats summary
+	job measure nested records result-json result-read show show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util
@@ -94,7 +94,7 @@ UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-
 UNIT_kvm := userfault
 UNIT_soft := mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-system soft-x87 tlb
 UNIT_top := console cost-file json-text lockstep report scenario snapshot
-UNIT_front := compare records summary
+UNIT_front := compare measure records summary
 
 # The soft engine's instructions against the host's: one program, tests/isa/NAME.c.
 ISA := compare families flags generate hand isa-test native soft special values
@@ -408,6 +408,12 @@ bench-counters: all images
 	$(Q)+without=$$(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS V=$(V) images/kernel-build.sh --no-series) && \
 		host-tools/bench-counters.pl --faultbed $(O)/faultbed --with $(KERNEL)/bzImage --without "$$without/bzImage"
 
+# Soft under a cost model measured on this host, against this host. Wants an idle one.
+.PHONY: bench-native
+bench-native: all images
+	@mkdir -p out/native
+	$(Q)host-tools/measure-compare.pl --faultbed $(O)/faultbed --multi-fault $(O)/guest-tests/multi-fault --work out/native
+
 deps:
 	@host-tools/deps.sh install
 deps-undo:
@@ -440,6 +446,7 @@ help:
 	@echo "make experiments    the published results, before and after, measured beside published (ENGINE=soft, nested, kvm)"
 	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG"
 	@echo "make bench-counters what the kernel patches cost, instructions per fault and context switch, against a kernel without"
+	@echo "make bench-native   soft under a cost model measured on this host, against this host's own page faults"
 	@echo "make deps deps-undo install what the build needs; take that back"
 	@echo "make clean distclean"
 	@echo "Variables: see the head of Makefile."

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "cost-file.h"
 #include "front.h"
+#include "measure.h"
 
 /* A comment's first sentence is cut here. */
 #define SOURCE_WIDTH	110
@@ -281,9 +282,12 @@ static int show_model(const char *name, bool whole)
 int cmd_cost_model(int argc, char **argv)
 {
 	g_auto(GStrv) args = NULL;
-	gboolean sources = FALSE;
+	gboolean sources = FALSE, measure = FALSE;
+	g_autofree char *out = NULL;
 	const GOptionEntry entries[] = {
 		{ "sources", 's', 0, G_OPTION_ARG_NONE, &sources, "where each number comes from, in full", NULL },
+		{ "measure", 'm', 0, G_OPTION_ARG_NONE, &measure, "make one of this host, by running memory-probe on it", NULL },
+		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &out, "where --measure writes it (standard output)", "FILE" },
 		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &args, NULL, "[NAME|FILE]" },
 		{ 0 }
 	};
@@ -295,6 +299,16 @@ int cmd_cost_model(int argc, char **argv)
 		fb_err("%s (faultbed cost-model --help)", err->message);
 		return STATUS_BAD_INPUT;
 	}
+	if (measure && (sources || (args && args[0]))) {
+		fb_err("faultbed cost-model --measure takes no model and no --sources: it makes one");
+		return STATUS_BAD_INPUT;
+	}
+	if (out && !measure) {
+		fb_err("faultbed cost-model -o FILE is for --measure");
+		return STATUS_BAD_INPUT;
+	}
+	if (measure)
+		return cost_measure(out);
 	if (args && args[0] && args[1]) {
 		fb_err("faultbed cost-model takes one model, like ivb-ep, or none");
 		return STATUS_BAD_INPUT;
