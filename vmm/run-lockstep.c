@@ -176,7 +176,7 @@ static void lockstep_catch_up(struct lockstep *ls, struct lockstep_cpu *lc)
 
 	if (lc->key <= now)
 		return;
-	ls->vm->engine->charge(vcpu, lc->key - now);
+	ls->vm->engine->charge(vcpu, lc->key - now, CHARGE_IDLE);
 	if (vcpu->mp_state == VCPU_HALTED)
 		counter_add(&vcpu->counters, COUNTER_idle_ns, lc->key - now);
 }

@@ -140,7 +140,7 @@ static bool vcpu_deliver(struct vcpu *vcpu)
 		return false;
 	/* No cost model, no cost: on host time waking takes what it takes. */
 	if (halted && cost(&vcpu->vm->cost, hlt_wake))
-		engine->charge(vcpu, cost(&vcpu->vm->cost, hlt_wake));
+		engine->charge(vcpu, cost(&vcpu->vm->cost, hlt_wake), CHARGE_WAKE);
 	return true;
 }
 
@@ -169,7 +169,7 @@ enum vcpu_next vcpu_turn(struct vcpu *vcpu, u64 limit, u64 *until)
 	if (!runnable)
 		return VCPU_NEXT_IDLE;
 	if (__builtin_expect(vcpu->skew_ns != 0, 0)) {
-		vm->engine->charge(vcpu, vcpu->skew_ns);
+		vm->engine->charge(vcpu, vcpu->skew_ns, CHARGE_IDLE);
 		vcpu->skew_ns = 0;
 	}
 
@@ -320,7 +320,7 @@ void vcpu_count_exit(struct vcpu *vcpu, enum counter which)
 		u64 delay = inject_delay(&vm->inject, INJECT_exit, vcpu->id, &ev);
 
 		counter_add(&vcpu->counters, COUNTER_exit_injected_ns, delay);
-		vm->engine->charge(vcpu, delay);
+		vm->engine->charge(vcpu, delay, CHARGE_INJECTED);
 	}
 }
 

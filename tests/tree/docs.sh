@@ -22,6 +22,11 @@ tap_like "there are statistics of the soft engine" "$stats" '(^|[[:space:]])tlb_
 tap_is "every statistic of soft-stats.def is in docs/counters.md" "$(
 	for s in $stats; do grep -q -e "^| \`soft_$s\` |" -e "^| \`$s\` |" docs/counters.md || echo "$s"; done
 )" ""
+tap_is "every class of time of soft-time.def is in docs/counters.md" "$(
+	sed -n 's/^SOFT_TIME(\([a-z0-9_]*\),.*/\1/p' vmm/soft/soft-time.def | while read -r s; do
+		grep -q "^| \`soft_time_$s\` |" docs/counters.md || echo "$s"
+	done
+)" ""
 tap_is "every cost is in docs/soft-engine.md" "$(
 	sed -n 's/^\(COST\|MEMORY\)(\([a-z0-9_]*\), \([A-Z]*\),.*/\2 \3/p' vmm/core/cost.def | while read -r c kind; do
 		[ "$kind" = COUNT ] || grep -q "^|.*\`$c\`.* |" docs/soft-engine.md || echo "$c"

@@ -63,7 +63,7 @@ static u64 world_now(struct vm *vm, struct vcpu *vcpu)
 	return vcpu ? cpu_of(vcpu)->now : vm->frontier;
 }
 
-static void world_charge(struct vcpu *vcpu, u64 ns)
+static void world_charge(struct vcpu *vcpu, u64 ns, enum charge why)
 {
 	cpu_of(vcpu)->now += ns;
 }

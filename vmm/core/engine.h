@@ -22,6 +22,13 @@ enum run_exit {
 	RUN_ERROR,		/* reported; the VM cannot go on */
 };
 
+/* What charge() is for: the account that an engine with virtual time keeps. */
+enum charge {
+	CHARGE_IDLE,		/* nothing to run */
+	CHARGE_WAKE,		/* on the way out of HLT */
+	CHARGE_INJECTED,	/* a delay of the scenario's */
+};
+
 /* What is left of a page's second-level mapping. */
 enum gpa_rights {
 	GPA_NONE,		/* no mapping: the next access is a fault */
@@ -100,7 +107,7 @@ struct engine_ops {
 	/* ns since the VM started; on soft, the virtual time of that vCPU. vcpu NULL = of the VM. */
 	u64 (*now)(struct vm *vm, struct vcpu *vcpu);
 	/* Spend ns on this vCPU: waits on kvm, advances its virtual time on soft. No lock may be held. */
-	void (*charge)(struct vcpu *vcpu, u64 ns);
+	void (*charge)(struct vcpu *vcpu, u64 ns, enum charge why);
 	/* Append the engine's statistics to `stats` (array of struct engine_stat). -errno. Any thread. */
 	int (*read_stats)(struct vm *vm, GArray *stats);
 	/* "name=value" lines about host state that moves results (module parameters, governor, THP ...). g_free(). */

@@ -320,7 +320,7 @@ int kvm_vcpu_inject_nmi(struct vcpu *vcpu)
 	return ioctl(kv->fd, KVM_NMI, 0) < 0 ? -errno : 0;
 }
 
-void kvm_vcpu_charge(struct vcpu *vcpu, u64 ns)
+void kvm_vcpu_charge(struct vcpu *vcpu, u64 ns, enum charge why)
 {
 	u64 end = kvm_host_ns() + ns;
 	struct timespec ts = {

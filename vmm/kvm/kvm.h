@@ -65,7 +65,7 @@ void kvm_vcpu_kick(struct vcpu *vcpu);
 bool kvm_vcpu_can_inject(struct vcpu *vcpu);
 int kvm_vcpu_inject(struct vcpu *vcpu, u8 vector);
 int kvm_vcpu_inject_nmi(struct vcpu *vcpu);
-void kvm_vcpu_charge(struct vcpu *vcpu, u64 ns);
+void kvm_vcpu_charge(struct vcpu *vcpu, u64 ns, enum charge why);
 
 /* kvm-state */
 int kvm_vcpu_get_state(struct vcpu *vcpu, struct x86_state *state);

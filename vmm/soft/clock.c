@@ -49,6 +49,18 @@ u64 soft_units_of_ps(const struct soft_vm *svm, u64 ps)
 	return (u64)((u128)ps * svm->hz * COST_CYCLE / (1000 * NSEC_PER_SEC));
 }
 
+void soft_settle(struct soft_cpu *c)
+{
+	u64 now = soft_units(c), other = 0;
+	u32 i;
+
+	for (i = TIME_kernel + 1; i < NR_SOFT_TIMES; i++)
+		other += c->spent[i];
+	c->spent[c->cpl == 3 ? TIME_user : TIME_kernel] += now - c->settled - (other - c->settled_other);
+	c->settled = now;
+	c->settled_other = other;
+}
+
 u64 soft_tsc(const struct soft_cpu *c)
 {
 	return soft_units(c) / COST_CYCLE + (u64)c->tsc_offset;

@@ -222,11 +222,14 @@ static bool soft_vcpu_peek(struct vcpu *vcpu, u64 va, gpa_t *gpa)
 	return soft_peek(soft_cpu(vcpu), va, gpa);
 }
 
-static void soft_charge(struct vcpu *vcpu, u64 ns)
+static void soft_charge(struct vcpu *vcpu, u64 ns, enum charge why)
 {
+	static const enum soft_time class[] = {
+		[CHARGE_IDLE] = TIME_idle, [CHARGE_WAKE] = TIME_wake, [CHARGE_INJECTED] = TIME_injected,
+	};
 	struct soft_cpu *c = soft_cpu(vcpu);
 
-	soft_spend(c, soft_units_of(c->svm, ns));
+	soft_spend(c, class[why], soft_units_of(c->svm, ns));
 }
 
 /* --- statistics --- */
@@ -256,25 +259,21 @@ static const struct {
 	{ "tlb_l1d_hits", soft_l1d_hits },
 };
 
-/* The memory model's; a time is given in cycles. */
+/* The memory model's. */
 static const struct {
 	const char *name;
-	size_t offset;
-	bool time;
+	enum line_from from;
 } soft_line_stats[] = {
-#define LINES(name, from)	{ name, offsetof(struct soft_cpu, lines_from[from]), false }
-#define STALL(name, from)	{ name, offsetof(struct soft_cpu, stall[from]), true }
-	LINES("lines_l2", LINE_FROM_L2), LINES("lines_l3", LINE_FROM_L3), LINES("line_transfers_smt", LINE_FROM_SIBLING),
-	LINES("line_transfers_socket", LINE_FROM_SOCKET), LINES("line_transfers_remote", LINE_FROM_REMOTE),
-	LINES("lines_dram_local", LINE_FROM_DRAM_LOCAL), LINES("lines_dram_remote", LINE_FROM_DRAM_REMOTE),
-	STALL("stall_l2", LINE_FROM_L2), STALL("stall_l3", LINE_FROM_L3), STALL("stall_smt", LINE_FROM_SIBLING),
-	STALL("stall_socket", LINE_FROM_SOCKET), STALL("stall_remote", LINE_FROM_REMOTE),
-	STALL("stall_dram_local", LINE_FROM_DRAM_LOCAL), STALL("stall_dram_remote", LINE_FROM_DRAM_REMOTE),
-	{ "stall_queue", offsetof(struct soft_cpu, stall_queue), true },
-	{ "stall_stores", offsetof(struct soft_cpu, stall_stores), true },
-	{ "stall_lock", offsetof(struct soft_cpu, stall_lock), true },
-#undef LINES
-#undef STALL
+	{ "lines_l2", LINE_FROM_L2 }, { "lines_l3", LINE_FROM_L3 }, { "line_transfers_smt", LINE_FROM_SIBLING },
+	{ "line_transfers_socket", LINE_FROM_SOCKET }, { "line_transfers_remote", LINE_FROM_REMOTE },
+	{ "lines_dram_local", LINE_FROM_DRAM_LOCAL }, { "lines_dram_remote", LINE_FROM_DRAM_REMOTE },
+};
+
+/* Where time went, in cycles. */
+static const char *const soft_time_stats[] = {
+#define SOFT_TIME(name, meaning)	"time_" #name,
+#include "soft/soft-time.def"
+#undef SOFT_TIME
 };
 
 static bool vm_lines(const struct vm *vm)
@@ -317,13 +316,16 @@ static int soft_read_stats(struct vm *vm, GArray *stats)
 	for (i = 0; vm_lines(vm) && i < ARRAY_SIZE(soft_line_stats); i++) {
 		struct engine_stat *s = soft_stat_add(vm, stats, soft_line_stats[i].name);
 
-		for (cpu = 0; cpu < vm->topo.nr_cpus; cpu++) {
-			u64 v;
+		for (cpu = 0; cpu < vm->topo.nr_cpus; cpu++)
+			s->value += s->per_vcpu[cpu] = soft_cpu(vm->vcpu[cpu])->lines_from[soft_line_stats[i].from];
+	}
+	for (cpu = 0; cpu < vm->topo.nr_cpus; cpu++)
+		soft_settle(soft_cpu(vm->vcpu[cpu]));
+	for (i = 0; i < NR_SOFT_TIMES; i++) {
+		struct engine_stat *s = soft_stat_add(vm, stats, soft_time_stats[i]);
 
-			memcpy(&v, (const u8 *)soft_cpu(vm->vcpu[cpu]) + soft_line_stats[i].offset, sizeof(v));
-			s->per_vcpu[cpu] = soft_line_stats[i].time ? v / COST_CYCLE : v;
-			s->value += s->per_vcpu[cpu];
-		}
+		for (cpu = 0; cpu < vm->topo.nr_cpus; cpu++)
+			s->value += s->per_vcpu[cpu] = soft_cpu(vm->vcpu[cpu])->spent[i] / COST_CYCLE;
 	}
 	for (i = 0; i < ARRAY_SIZE(soft_derived); i++) {
 		struct engine_stat *s = soft_stat_add(vm, stats, soft_derived[i].name);

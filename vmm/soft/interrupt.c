@@ -354,7 +354,7 @@ static void soft_trace_delivery(const struct soft_cpu *c, const struct soft_deli
 static void soft_count_delivery(struct soft_cpu *c, const struct soft_delivery *e, u64 cr2)
 {
 	/* At least an instruction's time: a handler whose first instruction faults never retires any. */
-	soft_spend(c, MAX(cost(&c->svm->cost, exception), c->cpi));
+	soft_spend(c, TIME_event, MAX(cost(&c->svm->cost, exception), c->cpi));
 	if (e->kind == EVENT_INTERRUPT || e->kind == EVENT_NMI) {
 		c->stat[STAT_interrupts]++;
 	} else {

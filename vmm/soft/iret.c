@@ -85,7 +85,7 @@ int soft_op_iret(struct soft_cpu *c, const struct soft_op *op)
 	soft_sync(c, op);
 	/* Unmasks NMIs even if it faults (SDM 3A 6.7.1). */
 	c->nmi_masked = false;
-	soft_spend(c, cost(&c->svm->cost, iret));
+	soft_spend(c, TIME_event, cost(&c->svm->cost, iret));
 	if (soft_protected(c) && c->sysflags & X86_EFLAGS_NT) {
 		if (soft_long(c))
 			return soft_raise_error(c, op, VEC_GP, 0);

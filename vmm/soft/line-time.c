@@ -9,12 +9,14 @@
  */
 #include "soft/line-model.h"
 
+_Static_assert(TIME_stall_dram_remote - TIME_stall_l2 == LINE_FROM_DRAM_REMOTE - LINE_FROM_L2,
+	       "soft-time.def has the stalls in the order of enum line_from");
+
 static void line_stall(struct soft_cpu *c, enum line_from from, u64 queue, u64 stall)
 {
 	queue = MIN(queue, stall);
-	c->stall[from] += stall - queue;
-	c->stall_queue += queue;
-	soft_spend(c, stall);
+	soft_spend(c, TIME_stall_queue, queue);
+	soft_spend(c, (enum soft_time)(TIME_stall_l2 + MAX(from, LINE_FROM_L2) - LINE_FROM_L2), stall - queue);
 }
 
 struct line_stream *line_stream(struct soft_core *core, u64 line, bool rep)
@@ -103,8 +105,7 @@ static void feel_write(struct soft_cpu *c, const struct line_trip *trip)
 	stores_retire(s, trip->now);
 	if (s->nr == c->svm->lines->misses) {
 		stall = s->done[s->head] - trip->now;
-		c->stall_stores += stall;
-		soft_spend(c, stall);
+		soft_spend(c, TIME_stall_stores, stall);
 		stores_retire(s, trip->now + stall);
 	}
 	s->last = MAX(s->last, trip->done);
@@ -117,10 +118,8 @@ static void stores_drain(struct soft_cpu *c)
 {
 	u64 now = soft_units(c);
 
-	if (c->stores.last > now) {
-		c->stall_stores += c->stores.last - now;
-		soft_spend(c, c->stores.last - now);
-	}
+	if (c->stores.last > now)
+		soft_spend(c, TIME_stall_stores, c->stores.last - now);
 	c->stores.nr = 0;
 	c->window.nr = 0;
 }
@@ -132,8 +131,7 @@ static void feel_locked(struct soft_cpu *c, const struct line_trip *trip)
 	if (trip->done > trip->now)
 		line_stall(c, trip->from, trip->start - trip->now, trip->done - trip->now);
 	stores_drain(c);
-	c->stall_lock += lock;
-	soft_spend(c, lock);
+	soft_spend(c, TIME_stall_lock, lock);
 }
 
 void line_feel(struct soft_cpu *c, enum line_kind kind, const struct line_trip *trip)
@@ -179,12 +177,11 @@ void soft_line_fence(struct soft_cpu *c)
 	if (!c->filter)
 		return;
 	stores_drain(c);
-	c->stall_lock += c->svm->lines->fence;
-	soft_spend(c, c->svm->lines->fence);
+	soft_spend(c, TIME_stall_lock, c->svm->lines->fence);
 }
 
 void soft_line_pause(struct soft_cpu *c)
 {
 	if (c->filter)
-		soft_spend(c, c->svm->lines->pause);
+		soft_spend(c, TIME_pause, c->svm->lines->pause);
 }

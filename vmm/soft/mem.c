@@ -15,7 +15,7 @@
 /* A port or MMIO access is done: what it cost, and whether it made work for this vCPU. */
 static void soft_device_done(struct soft_cpu *c, u64 ns)
 {
-	soft_spend(c, soft_units_of(c->svm, ns));
+	soft_spend(c, TIME_device, soft_units_of(c->svm, ns));
 	vcpu_count_exit(c->vcpu, COUNTER_vm_exits);
 	if (vcpu_turn_needed(c->vcpu, c->until))
 		soft_break(c);

@@ -124,7 +124,7 @@ static struct tlb_entry *first_level_miss(struct soft_cpu *c, u64 va, enum soft_
 	}
 	e->ref = 1;
 	c->stat[STAT_tlb_l2_hits]++;
-	soft_spend(c, cost(&c->svm->cost, l2_tlb_hit));
+	soft_spend(c, TIME_tlb, cost(&c->svm->cost, l2_tlb_hit));
 	return tlb_fill(c, kind_for(access, PAGE_SHIFT), va, pcid, e);
 }
 

@@ -47,7 +47,7 @@ static bool msr_apic(struct soft_cpu *c, u32 msr, bool write, u64 *value)
 	ok = vcpu_msr(c->vcpu, msr, write, value);
 	if (ok && write && msr == MSR_IA32_APIC_BASE)
 		c->apic_off = !(*value & APIC_BASE_ENABLE);
-	soft_spend(c, soft_units_of(c->svm, cost(&c->svm->cost, apic)));
+	soft_spend(c, TIME_device, soft_units_of(c->svm, cost(&c->svm->cost, apic)));
 	vcpu_count_exit(c->vcpu, COUNTER_vm_exits);
 	if (vcpu_turn_needed(c->vcpu, c->until))
 		soft_break(c);

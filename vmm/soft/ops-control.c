@@ -76,7 +76,7 @@ static int control_write_cr0(struct soft_cpu *c, u64 value)
 	c->cr0 = value;
 	/* Real mode has privilege level 0, and protected mode starts with it. */
 	if (changed & X86_CR0_PE)
-		c->cpl = 0;
+		soft_set_cpl(c, 0);
 	if (changed & old & X86_CR0_PG)
 		soft_flush_all(c, FLUSH_CR0);
 	else if (changed & (X86_CR0_PG | X86_CR0_WP | X86_CR0_PE))
@@ -96,7 +96,7 @@ static int control_write_cr3(struct soft_cpu *c, u64 value)
 	}
 	if (value & reserved)
 		return soft_fault_error(c, VEC_GP, 0);
-	soft_spend(c, cost(&c->svm->cost, cr3_write));
+	soft_spend(c, TIME_flush, cost(&c->svm->cost, cr3_write));
 	soft_load_cr3(c, value);
 	return SOFT_OK;
 }
@@ -291,7 +291,7 @@ static int op_invlpg(struct soft_cpu *c, const struct soft_op *op)
 	soft_sync(c, op);
 	if (c->cpl)
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_spend(c, cost(&c->svm->cost, invlpg));
+	soft_spend(c, TIME_flush, cost(&c->svm->cost, invlpg));
 	if (c->mode != MODE_64 || soft_canonical(va))
 		soft_flush_page(c, va, FLUSH_INVLPG);
 	return soft_end(c, op, soft_op_next(c, op));
@@ -312,7 +312,7 @@ static int op_invpcid(struct soft_cpu *c, const struct soft_op *op)
 	if (type > 3 || pcid & ~X86_CR3_PCID_MASK || (type < 2 && pcid && !(c->cr4 & X86_CR4_PCIDE)) ||
 	    (type == 0 && !soft_canonical(va)))
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_spend(c, cost(&c->svm->cost, invpcid));
+	soft_spend(c, TIME_flush, cost(&c->svm->cost, invpcid));
 	switch (type) {
 	case 0:
 		soft_flush_page_pcid(c, va, (u16)pcid);

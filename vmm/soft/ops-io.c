@@ -37,7 +37,7 @@ static int io_allowed(struct soft_cpu *c, const struct soft_op *op, u16 port, u3
 static u32 io_access(struct soft_cpu *c, u16 port, bool write, u32 value, u32 len)
 {
 	vcpu_pio(c->vcpu, port, write, &value, len);
-	soft_spend(c, soft_units_of(c->svm, cost(&c->svm->cost, io)));
+	soft_spend(c, TIME_device, soft_units_of(c->svm, cost(&c->svm->cost, io)));
 	vcpu_count_exit(c->vcpu, COUNTER_vm_exits);
 	if (vcpu_turn_needed(c->vcpu, c->until))
 		soft_break(c);

@@ -72,7 +72,7 @@ static u64 str_room(const struct soft_cpu *c, u64 va, u32 size, u64 count)
 /* The time that `n` elements of a repeated instruction take. */
 static void str_spend(struct soft_cpu *c, const struct soft_op *op, u64 n)
 {
-	soft_spend(c, n * op->size * cost(&c->svm->cost, rep_bytes));
+	soft_spend(c, TIME_string, n * op->size * cost(&c->svm->cost, rep_bytes));
 }
 
 static int str_load(struct soft_cpu *c, const struct soft_op *op, u64 va, u64 *v)

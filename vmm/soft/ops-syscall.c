@@ -24,7 +24,7 @@ static void syscall_enter(struct soft_cpu *c, u32 cs, u32 attr, u32 ss, u8 cpl)
 {
 	syscall_segment(&c->seg[SEG_CS], cpl ? cs | 3 : cs & 0xfffc, attr, cpl);
 	syscall_segment(&c->seg[SEG_SS], cpl ? ss | 3 : ss & 0xfffc, FLAT_DATA, cpl);
-	c->cpl = cpl;
+	soft_set_cpl(c, cpl);
 	soft_update_context(c);
 }
 
@@ -35,7 +35,8 @@ static int op_syscall(struct soft_cpu *c, const struct soft_op *op)
 
 	if (c->mode != MODE_64 || !(c->efer & X86_EFER_SCE))
 		return soft_raise(c, op, VEC_UD);
-	soft_spend(c, cost(&c->svm->cost, syscall) / 2);
+	soft_sync(c, op);
+	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
 	c->gpr[X86_RCX] = next;
 	c->gpr[X86_R11] = flags & ~X86_EFLAGS_RF;
 	soft_set_rflags(c, flags & ~(c->sfmask | X86_EFLAGS_RF));
@@ -52,7 +53,8 @@ static int op_sysret(struct soft_cpu *c, const struct soft_op *op)
 		return soft_raise(c, op, VEC_UD);
 	if (c->cpl || (op->size == 8 && !soft_canonical(rip)))
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_spend(c, cost(&c->svm->cost, syscall) / 2);
+	soft_sync(c, op);
+	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
 	/* RF and VM are cleared (SDM 2B SYSRET: R11 & 3C7FD7H). */
 	soft_set_rflags(c, c->gpr[X86_R11] & 0x3c7fd7);
 	if (op->size == 8)
@@ -69,7 +71,8 @@ static int op_sysenter(struct soft_cpu *c, const struct soft_op *op)
 
 	if (!soft_protected(c) || !cs)
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_spend(c, cost(&c->svm->cost, syscall) / 2);
+	soft_sync(c, op);
+	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
 	c->sysflags &= ~(X86_EFLAGS_VM | X86_EFLAGS_IF | X86_EFLAGS_RF);
 	c->gpr[X86_RSP] = wide ? c->sysenter_esp : (u32)c->sysenter_esp;
 	syscall_enter(c, cs, wide ? FLAT_CODE64 : FLAT_CODE32, cs + 8, 0);
@@ -86,7 +89,8 @@ static int op_sysexit(struct soft_cpu *c, const struct soft_op *op)
 		return soft_raise_error(c, op, VEC_GP, 0);
 	if (wide && (!soft_canonical(rip) || !soft_canonical(rsp)))
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_spend(c, cost(&c->svm->cost, syscall) / 2);
+	soft_sync(c, op);
+	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
 	c->gpr[X86_RSP] = wide ? rsp : (u32)rsp;
 	if (wide)
 		syscall_enter(c, cs + 32, FLAT_CODE64, cs + 40, 3);

@@ -61,7 +61,7 @@ static int op_cpuid(struct soft_cpu *c, const struct soft_op *op)
 	struct cpuid_entry e;
 
 	soft_lines_drain(c);
-	soft_spend(c, cost(&c->svm->cost, serialize));
+	soft_spend(c, TIME_serialize, cost(&c->svm->cost, serialize));
 	cpuid_read(c, get32(c, X86_RAX), get32(c, X86_RCX), &e);
 	set32(c, X86_RAX, e.eax);
 	set32(c, X86_RBX, e.ebx);
@@ -79,7 +79,7 @@ static int op_rdmsr(struct soft_cpu *c, const struct soft_op *op)
 	soft_sync(c, op);
 	if (c->cpl)
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_spend(c, cost(&c->svm->cost, msr));
+	soft_spend(c, TIME_device, cost(&c->svm->cost, msr));
 	if (!soft_rdmsr(c, get32(c, X86_RCX), &value))
 		return soft_raise_error(c, op, VEC_GP, 0);
 	set32(c, X86_RAX, (u32)value);
@@ -94,7 +94,7 @@ static int op_wrmsr(struct soft_cpu *c, const struct soft_op *op)
 	soft_sync(c, op);
 	if (c->cpl)
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_spend(c, cost(&c->svm->cost, msr));
+	soft_spend(c, TIME_device, cost(&c->svm->cost, msr));
 	if (!soft_wrmsr(c, get32(c, X86_RCX), value))
 		return soft_raise_error(c, op, VEC_GP, 0);
 	return soft_end(c, op, soft_op_next(c, op));
@@ -183,7 +183,7 @@ static int op_mwait(struct soft_cpu *c, const struct soft_op *op)
 	if (get32(c, X86_RCX) & ~1u)
 		return soft_raise_error(c, op, VEC_GP, 0);
 	soft_lines_drain(c);
-	soft_spend(c, cost(&c->svm->cost, serialize));
+	soft_spend(c, TIME_serialize, cost(&c->svm->cost, serialize));
 	return soft_end(c, op, soft_op_next(c, op));
 }
 
@@ -194,7 +194,7 @@ static int op_wbinvd(struct soft_cpu *c, const struct soft_op *op)
 	if (c->cpl)
 		return soft_raise_error(c, op, VEC_GP, 0);
 	soft_lines_drain(c);
-	soft_spend(c, cost(&c->svm->cost, serialize));
+	soft_spend(c, TIME_serialize, cost(&c->svm->cost, serialize));
 	SOFT_NEXT(c, op);
 }
 

@@ -48,11 +48,15 @@ void soft_violation(struct soft_cpu *c, struct soft_page *page, gpa_t gpa)
 {
 	enum ept_cause cause = page->flags & SPAGE_MAPPED ? EPT_WRITE_PROTECT :
 			       page->flags & SPAGE_TOUCHED ? EPT_REFAULT : EPT_FIRST_TOUCH;
-	u64 delay = vcpu_ept_violation(c->vcpu, gpa, cause);
+	u64 delay = vcpu_ept_violation(c->vcpu, gpa, cause), all, injected;
 
 	page->flags |= SPAGE_MAPPED | SPAGE_TOUCHED;
 	page->flags &= ~SPAGE_PROTECTED;
-	soft_spend(c, soft_units_of(c->svm, delay + cost(&c->svm->cost, ept_violation)));
+	/* Converted as one, so that the clock moves as it would without the two accounts. */
+	all = soft_units_of(c->svm, delay + cost(&c->svm->cost, ept_violation));
+	injected = MIN(soft_units_of(c->svm, delay), all);
+	soft_spend(c, TIME_injected, injected);
+	soft_spend(c, TIME_ept, all - injected);
 }
 
 /* Entries of a vCPU's TLB that lead to [gpa, gpa + len). */

@@ -132,7 +132,7 @@ void soft_cs_set(struct soft_cpu *c, u16 sel, const struct soft_desc *d, u8 cpl)
 	/* 64-bit mode has no base of CS (SDM 3A 3.4.4), and soft_op_rip() would subtract it. */
 	if (soft_long(c) && d->attr & SEG_ATTR_L)
 		c->seg[SEG_CS].base = 0;
-	c->cpl = cpl;
+	soft_set_cpl(c, cpl);
 	soft_update_context(c);
 }
 

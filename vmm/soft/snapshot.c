@@ -30,7 +30,7 @@ static const struct soft_field soft_fields[] = {
 	FIELD(tsc_offset), FIELD(tsc_adjust), FIELD(misc_enable), FIELD(spec_ctrl), FIELD(mtrr_def_type),
 	FIELD(mtrr_fix), FIELD(mtrr_var), FIELD(mcg_status), FIELD(kvmclock), FIELD(wall_clock), FIELD(monitor), FIELD(apic_off),
 	FIELD(fx), FIELD(nmi_pending), FIELD(nmi_masked), FIELD(irq_pending), FIELD(irq_vector), FIELD(rng),
-	FIELD(stat),
+	FIELD(stat), FIELD(spent), FIELD(settled), FIELD(settled_other),
 };
 
 static size_t soft_fields_size(void)

@@ -199,6 +199,14 @@ enum soft_stat {
 	NR_SOFT_STATS
 };
 
+/* What time goes to, per vCPU: SOFT_TIME(name, meaning) in soft-time.def. */
+enum soft_time {
+#define SOFT_TIME(name, meaning)	TIME_##name,
+#include "soft/soft-time.def"
+#undef SOFT_TIME
+	NR_SOFT_TIMES
+};
+
 /* Where an access finds its line, nearest first; from LINE_FROM_REMOTE on it comes over a link between sockets. */
 enum line_from {
 	LINE_FROM_L1, LINE_FROM_L2, LINE_FROM_SIBLING, LINE_FROM_L3, LINE_FROM_SOCKET, LINE_FROM_DRAM_LOCAL,
@@ -307,11 +315,11 @@ struct soft_cpu {
 	bool line_wait;		/* the access in hand has to wait for its line: begin the instruction anew */
 	struct rng jitter;	/* what moves line transfers */
 	u64 lines_from[NR_LINE_FROM];	/* lines that came from there */
-	u64 stall[NR_LINE_FROM];	/* time units waited for them... */
-	u64 stall_queue;		/* ...behind other transfers of the same line or link... */
-	u64 stall_stores, stall_lock;	/* ...for room in the store buffer, and by locked instructions and fences */
 
 	u64 stat[NR_SOFT_STATS];
+	u64 spent[NR_SOFT_TIMES];	/* units; of TIME_user and TIME_kernel those until `settled`: soft_settle() */
+	u64 settled;			/* units: when that was... */
+	u64 settled_other;		/* ...and the sum of all other classes then */
 
 	struct vcpu *vcpu;	/* (c) */
 	struct soft_vm *svm;	/* (c) */
@@ -347,10 +355,23 @@ static inline u64 soft_units(const struct soft_cpu *c)
 {
 	return c->end - (u64)c->left + (c->cur ? c->cur->n * c->cpi : 0);
 }
-/* Spend time, in units (a cost of kind CYCLES is in units). */
-static inline void soft_spend(struct soft_cpu *c, u64 units)
+/* Spend time, in units (a cost of kind CYCLES is in units), on something other than TIME_user and TIME_kernel. */
+static inline void soft_spend(struct soft_cpu *c, enum soft_time class, u64 units)
 {
+	c->spent[class] += units;
 	c->left -= (s64)units;
+}
+/*
+ * Instructions' own time is what is left of a vCPU's time: it costs nothing to keep, and goes to the user's or the
+ * kernel's account whenever CPL changes (before it does) and when somebody wants to see it. clock.c
+ */
+void soft_settle(struct soft_cpu *c);
+/* CPL is about to become `cpl`. */
+static inline void soft_set_cpl(struct soft_cpu *c, u8 cpl)
+{
+	if ((c->cpl == 3) != (cpl == 3))
+		soft_settle(c);
+	c->cpl = cpl;
 }
 /* Prepare the conversions; svm->cost and svm->hz are set. From vm_create. clock.c */
 void soft_clock_init(struct soft_vm *svm);

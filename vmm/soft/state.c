@@ -106,7 +106,7 @@ void soft_set_state(struct soft_cpu *c, const struct x86_state *s)
 	c->dr[7] = DR7_FIXED;
 	c->shadow = c->want_window = c->irq_pending = c->nmi_pending = c->nmi_masked = false;
 	/* In protected mode CPL is the DPL of SS (SDM 3C 25.9 [24.4.1]); in real mode it is 0. */
-	c->cpl = s->cr0 & X86_CR0_PE ? s->ss.attr >> SEG_ATTR_DPL_SHIFT & 3 : 0;
+	soft_set_cpl(c, s->cr0 & X86_CR0_PE ? s->ss.attr >> SEG_ATTR_DPL_SHIFT & 3 : 0);
 	soft_set_rflags(c, s->rflags);
 	soft_update_context(c);
 	soft_flush_all(c, FLUSH_RESET);

@@ -238,7 +238,7 @@ int soft_walk(struct soft_cpu *c, struct walk *w)
 	if (unlikely(!c->tlb->cpuid_known))
 		learn_cpuid(c);
 	c->stat[STAT_page_walks]++;
-	soft_spend(c, cost(m, walk_start));
+	soft_spend(c, TIME_walk, cost(m, walk_start));
 	cached = psc_find(c->tlb, w->va, w->pcid, psc_shift(c, PSC_FIRST), &level);
 	if (cached) {
 		c->stat[STAT_psc_hits_pml4e + (PSC_LAST - level)]++;
@@ -251,7 +251,7 @@ int soft_walk(struct soft_cpu *c, struct walk *w)
 	for (;; level--) {
 		w->steps++;
 		c->stat[STAT_walk_steps_pml4e + (4 - level)]++;
-		soft_spend(c, cost(m, walk_step));
+		soft_spend(c, TIME_walk, cost(m, walk_step));
 		entry_read(c, &at, entry_address(c, table, level, w->va));
 		if (!(at.pte & X86_PTE_P))
 			return walk_fault(c, w, 0);
