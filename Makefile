@@ -51,22 +51,22 @@ endif
 
 SRC_base := log nearest rng
 SRC_x86 := state
-SRC_core := clock clock-state cost counters cpuid cpuid-model cpuid-topology dist inject memory memory-file saver \
+SRC_core := clock clock-state cost counters cpuid cpuid-model cpuid-topology dist inject memory memory-file profile saver \
 	symbols topology trace vm
 SRC_soft := block clock decode dump engine far interrupt iret kvmclock line-cache line-profile line-queue line-time lines mem mmu msr ops-alu \
 	ops-atomic ops-bit ops-control ops-decimal ops-flags ops-flow ops-fxsave ops-io ops-mmx ops-mov \
 	ops-mul ops-segment ops-shift ops-sse ops-sse-convert ops-sse-fp ops-sse-int \
-	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env run \
+	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env profile run \
 	second-level segment snapshot state tlb tlb-flush tlb-state walk
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \
 	virtio-blk virtio-mmio virtqueue
 SRC_top := cost-check cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
-	console dump json-text placement record record-vm refault report run-threads sample \
-	session session-control session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-run cmd-topology compare cpio direct experiment front initramfs \
-	job measure nested records result-json result-read show show-table stats summary
+	console dump json-text placement record record-profile record-vm refault report run-threads sample \
+	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
+SRC_front := child cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-topology compare cpio direct experiment front initramfs \
+	job measure nested records result-json result-read show show-profile show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util

@@ -9,12 +9,14 @@
 #include "job.h"
 #include "result-json.h"
 #include "show.h"
+#include "show-profile.h"
+#include "summary.h"
 
 struct run_options {
 	char **set, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
-	gboolean console, all, quiet, no_snapshot;
+	gboolean console, all, quiet, no_snapshot, profile;
 	int jobs;
 };
 
@@ -149,6 +151,18 @@ static int choose_trace(struct job *job, const struct run_options *opt)
 	return STATUS_DONE;
 }
 
+/* Does the engine know where time goes? */
+static int choose_profile(struct job *job, const struct run_options *opt)
+{
+	if (opt->profile && job->engine != ENGINE_SOFT) {
+		fb_err("--profile: engine %s cannot tell where time goes, since its time is the host's; soft can",
+		       engine_name(job->engine));
+		return STATUS_HOST;
+	}
+	job->profile = opt->profile;
+	return STATUS_DONE;
+}
+
 /* Choose, and say on the first line what was chosen and why. */
 static int choose_engine(struct job *job, const struct run_options *opt)
 {
@@ -184,6 +198,8 @@ static int choose_engine(struct job *job, const struct run_options *opt)
 
 	if (!status)
 		status = choose_trace(job, opt);
+	if (!status)
+		status = choose_profile(job, opt);
 	if (!status)
 		status = job_settle(job);
 	return !status && job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : status;
@@ -229,6 +245,19 @@ static void job_keep(struct job *job, JsonNode *result)
 	fb_info("the records are kept in %s", job->tmp);
 }
 
+/* Of each cell the first repeat's; faultbed profile shows the others. */
+static void show_profiles(JsonNode *result)
+{
+	JsonArray *cells = summary_array(json_node_get_object(result), "cells");
+
+	for (u32 i = 0; i < json_array_get_length(cells); i++) {
+		JsonObject *cell = json_array_get_object_element(cells, i), *profile = profile_of(cell, 0);
+
+		if (profile)
+			show_profile(stdout, summary_string(cell, "name", "?"), 0, profile);
+	}
+}
+
 static int run_job(struct job *job, const struct run_options *opt, int argc, char **argv)
 {
 	g_autoptr(JsonNode) result = NULL;
@@ -248,6 +277,8 @@ static int run_job(struct job *job, const struct run_options *opt, int argc, cha
 	result = result_build(job, argc, argv);
 	if (!opt->quiet)
 		show_result(stdout, result, opt->all);
+	if (!opt->quiet && job->profile)
+		show_profiles(result);
 	fflush(stdout);
 	if (opt->output) {
 		if (result_write(result, opt->output)) {
@@ -302,6 +333,8 @@ int cmd_run(int argc, char **argv)
 		  "only these kinds of events, joined by commas", "LIST" },
 		{ "trace-from", 0, 0, G_OPTION_ARG_STRING, &opt.trace_from,
 		  "start (the default), or command: only while the command runs", "WHEN" },
+		{ "profile", 0, 0, G_OPTION_ARG_NONE, &opt.profile,
+		  "soft: say where the time went, by class, function and cache line (docs/profile.md)", NULL },
 		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "the guest's initramfs",
 		  "FILE" },
 		{ "appliance-kernel", 0, 0, G_OPTION_ARG_FILENAME, &opt.appliance_kernel,

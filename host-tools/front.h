@@ -43,6 +43,7 @@ char *front_duration(double ns);
 /* The commands; argv[0] is the command's own name. Each returns an exit status. */
 int cmd_run(int argc, char **argv);
 int cmd_show(int argc, char **argv);
+int cmd_profile(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_topology(int argc, char **argv);

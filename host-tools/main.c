@@ -15,6 +15,7 @@ static const struct {
 	{ "run",
 	  "run a scenario, print its table, write the result", cmd_run },
 	{ "show", "print a result again", cmd_show },
+	{ "profile", "where the time of a result went", cmd_profile },
 	{ "compare", "what changed between two results", cmd_compare },
 	{ "list", "the scenarios and what each asks", cmd_list },
 	{ "experiment", "run published experiments, check what came out", cmd_experiment },

@@ -25,7 +25,7 @@ struct options {
 	char *cell, *kernel, *initrd, *disk, *cost_model, *output, *engine, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
 	char **trust;
-	gboolean quiet, verbose, no_snapshot;
+	gboolean quiet, verbose, no_snapshot, profile;
 	int console_fd;
 };
 
@@ -143,6 +143,10 @@ static enum status run_cell(const struct scenario *s, const struct options *opt,
 		fb_err("engine = %s has no snapshots: its guests depend on the host; soft has", engine->name);
 		return STATUS_HOST;
 	}
+	if (opt->profile && !engine->profile_start) {
+		fb_err("--profile: engine = %s cannot tell where time goes, since its time is the host's; soft can", engine->name);
+		return STATUS_HOST;
+	}
 	status = vm_build(s, engine, &vm, &setup);
 	if (status != STATUS_DONE) {
 		session_record_failure(params, status);
@@ -168,7 +172,7 @@ static enum status cmd_run(const char *path, const struct options *opt)
 {
 	struct session_params params = {
 		.cell = opt->cell ? opt->cell : "all", .record_fd = -1, .console_fd = opt->console_fd,
-		.progress = !opt->quiet,
+		.progress = !opt->quiet, .profile = opt->profile,
 		.snapshot = { .load = opt->snapshot, .save = opt->save_snapshot, .off = opt->no_snapshot },
 	};
 	struct scenario *s = scenario_load(path, (const char *const *)opt->set,
@@ -219,6 +223,7 @@ int main(int argc, char **argv)
 		{ "snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.snapshot, "start from this booted guest", "FILE" },
 		{ "save-snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.save_snapshot, "boot, and keep the booted guest in FILE", "FILE" },
 		{ "no-snapshot", 0, 0, G_OPTION_ARG_NONE, &opt.no_snapshot, "boot, and keep nothing", NULL },
+		{ "profile", 0, 0, G_OPTION_ARG_NONE, &opt.profile, "say where the time went (docs/profile.md)", NULL },
 		{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &opt.trace, "write a trace (docs/tracing.md)", "FILE" },
 		{ "trace-events", 0, 0, G_OPTION_ARG_STRING, &opt.trace_events, "kinds of events, joined by commas (all)", "LIST" },
 		{ "trace-from", 0, 0, G_OPTION_ARG_STRING, &opt.trace_from, "start (of the run; the default) or command", "WHEN" },

@@ -50,6 +50,7 @@ void session_region_reset(struct region *r)
 	sample_free(&r->to);
 	r->begun = r->ended = false;
 	r->pairs = 0;
+	g_clear_pointer(&r->profile, json_object_unref);
 }
 
 static void repeat_reset(struct session *ss)
@@ -60,6 +61,7 @@ static void repeat_reset(struct session *ss)
 	ss->reports = json_object_new();
 	json_array_unref(ss->phases);
 	ss->phases = json_array_new();
+	session_profile_reset(ss);
 	g_ptr_array_set_size(ss->proc, 0);
 	g_ptr_array_set_size(ss->warnings, 0);
 }
@@ -215,6 +217,8 @@ static void session_write_repeat(struct session *ss, int exit_status)
 	for (i = 0; i < ss->warnings->len; i++)
 		json_array_add_string_element(a, ss->warnings->pdata[i]);
 	json_object_set_array_member(r, "warnings", a);
+	if (region->ended && region->profile)
+		json_object_set_object_member(r, "profile", json_object_ref(region->profile));
 	json_object_set_object_member(r, "provenance", session_repeat_provenance(ss, region));
 	record_write(r, ss->params->record_fd);
 	ss->measured++;
@@ -235,6 +239,7 @@ void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		__atomic_store_n((bool *)&vm->inject.on, true, __ATOMIC_RELAXED);
 		refault_start(&ss->refault, now, ss->s->seed + ss->repeat);
 		sample_take(vm, &ss->command.from, now, true);
+		session_profile_begin(ss, &ss->command, now);
 		ss->command.host_from = session_host_time(ss);
 		ss->command.begun = true;
 		break;
@@ -243,12 +248,14 @@ void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		if (ss->command.begun) {
 			ss->command.host_to = session_host_time(ss);
 			sample_take(vm, &ss->command.to, now, false);
+			session_profile_end(ss, &ss->command, now);
 			ss->command.ended = true;
 		}
 		__atomic_store_n((bool *)&vm->inject.on, false, __ATOMIC_RELAXED);
 		break;
 	case MARK_BEGIN:
 		sample_take(vm, &ss->load.from, now, true);
+		session_profile_begin(ss, &ss->load, now);
 		ss->load.host_from = session_host_time(ss);
 		ss->load.begun = true;
 		ss->load.ended = false;
@@ -257,6 +264,7 @@ void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		if (ss->load.begun) {
 			ss->load.host_to = session_host_time(ss);
 			sample_take(vm, &ss->load.to, now, false);
+			session_profile_end(ss, &ss->load, now);
 			ss->load.ended = true;
 			ss->load.begun = false;
 			ss->load.pairs++;
@@ -268,6 +276,7 @@ void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now)
 		o = json_object_new();
 		json_object_set_int_member(o, "mark", mark);
 		json_object_set_int_member(o, "ns", (gint64)now);
+		session_profile_phase(ss, mark, now);
 		json_array_add_object_element(ss->phases, o);
 	}
 out:

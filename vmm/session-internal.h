@@ -43,6 +43,7 @@ struct region {
 	struct host_time host_from, host_to;	/* without the taking of the samples */
 	bool begun, ended;
 	u32 pairs;
+	JsonObject *profile;		/* between the marks; NULL if nobody wants one */
 };
 
 struct session {
@@ -71,6 +72,9 @@ struct session {
 	JsonObject *guest, *knobs, *reports;
 	GPtrArray *proc, *warnings;
 	JsonArray *phases;
+	struct region *profiled;	/* load or command: whose profile is being taken; NULL: none is */
+	struct profile phase;		/* what it was at the latest phase mark; nr_cpus 0: there was none */
+	JsonArray *profile_phases;	/* NULL: there were no phase marks */
 	char *why;			/* first reason that is not in vm->stop */
 };
 
@@ -90,5 +94,15 @@ void session_booted(struct session *ss);
 /* testdev's on_mark and ttyS1's sink; ctx is the session. */
 void session_mark(void *ctx, struct vcpu *vcpu, u8 mark, u64 now);
 void session_control_byte(void *ctx, u8 byte);
+
+/*
+ * Profiles (session-profile.c), one at a time: of the region that began last, so that a load's replaces the
+ * command's around it, as its marks do. Nothing without session_params.profile. Under ss->lock, at a mark of `now` ns.
+ */
+void session_profile_begin(struct session *ss, struct region *region, u64 now);
+void session_profile_phase(struct session *ss, u8 mark, u64 now);
+void session_profile_end(struct session *ss, struct region *region, u64 now);
+/* Forget what is kept for the region under way. */
+void session_profile_reset(struct session *ss);
 
 #endif

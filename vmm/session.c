@@ -296,6 +296,7 @@ static void session_destroy(struct session *ss)
 	json_object_unref(ss->knobs);
 	json_object_unref(ss->reports);
 	json_array_unref(ss->phases);
+	session_profile_reset(ss);
 	g_ptr_array_unref(ss->proc);
 	g_ptr_array_unref(ss->warnings);
 	g_free(ss->why);

@@ -17,6 +17,7 @@ struct session_params {
 	int signal_fd;		/* readable = stop; -1 = none */
 	int dump_fd;		/* a signalfd: readable = dump the vCPUs and go on; -1 = none */
 	bool progress;		/* say on standard error what is going on */
+	bool profile;		/* say where the time of each measured region went (docs/profile.md); the engine can */
 	struct snapshot_wish snapshot;	/* engines that can be saved only */
 };
 

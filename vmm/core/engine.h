@@ -10,6 +10,7 @@
 #ifndef CORE_ENGINE_H
 #define CORE_ENGINE_H
 
+#include "core/profile.h"
 #include "core/vm.h"
 #include "x86/state.h"
 
@@ -134,6 +135,13 @@ struct engine_ops {
 	char *(*dump)(struct vcpu *vcpu);
 	/* Start the random streams that guests can see (RDRAND) afresh from a repeat's seed. Between runs. */
 	void (*reseed)(struct vm *vm, u64 seed);
+	/*
+	 * Virtual time only, NULL elsewhere. A profile begins at a mark, `now` ns, and forgets the one before; read
+	 * what it has by another mark: with `all`, else only the classes of time. profile_clear() afterwards. What the
+	 * guest does is the same with one and without.
+	 */
+	void (*profile_start)(struct vm *vm, u64 now);
+	void (*profile_read)(struct vm *vm, u64 now, bool all, struct profile *p);
 };
 
 /* Named in vmm/vm.c only. */

@@ -82,12 +82,11 @@ void symbols_free(struct symbols *symbols)
 	g_free(symbols);
 }
 
-const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset)
+/* The last symbol at or before the address; NULL if there is none. */
+static const struct symbol *symbol_before(const struct symbols *symbols, u64 address)
 {
 	u32 low = 0, high = symbols ? symbols->symbol->len : 0;
-	const struct symbol *s;
 
-	/* The last symbol at or before the address. */
 	while (low < high) {
 		u32 mid = low + (high - low) / 2;
 
@@ -96,12 +95,29 @@ const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset
 		else
 			high = mid;
 	}
-	if (!low)
+	return low ? &g_array_index(symbols->symbol, struct symbol, low - 1) : NULL;
+}
+
+const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset)
+{
+	const struct symbol *s = symbol_before(symbols, address);
+
+	if (!s)
 		return NULL;
-	s = &g_array_index(symbols->symbol, struct symbol, low - 1);
 	*offset = address - s->address;
 	/* What follows the end of the text need not have a symbol of its own. */
 	if (strcmp(s->name, "_etext") == 0)
 		return NULL;
 	return s->text && *offset < SYMBOL_MAX_SIZE ? s->name : NULL;
+}
+
+const char *symbols_find_data(const struct symbols *symbols, u64 address, u64 *offset)
+{
+	const struct symbol *s = symbol_before(symbols, address);
+
+	/* Nothing of the kernel's is behind _end. */
+	if (!s || s->text || strcmp(s->name, "_end") == 0)
+		return NULL;
+	*offset = address - s->address;
+	return *offset < SYMBOL_MAX_SIZE ? s->name : NULL;
 }

@@ -16,5 +16,7 @@ struct symbols *symbols_read(const char *path, char **err);
 void symbols_free(struct symbols *symbols);
 /* Name of the function that holds `address` and the offset in it; NULL if none does. symbols may be NULL. */
 const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset);
+/* The same of a variable. Not of those in per-CPU areas and modules, whose addresses a System.map does not have. */
+const char *symbols_find_data(const struct symbols *symbols, u64 address, u64 *offset);
 
 #endif

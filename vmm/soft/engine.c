@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "soft/lines.h"
+#include "soft/profile.h"
 #include "soft/snapshot.h"
 #include "soft/soft.h"
 #include "x86/msr.h"
@@ -64,6 +65,7 @@ static void soft_vm_destroy(struct vm *vm)
 
 	if (!svm)
 		return;
+	soft_profile_destroy(svm);
 	soft_lines_destroy(svm);
 	soft_blocks_destroy(svm);
 	if (svm->page)
@@ -383,4 +385,6 @@ const struct engine_ops soft_engine = {
 	.peek = soft_vcpu_peek,
 	.dump = soft_dump,
 	.reseed = soft_reseed,
+	.profile_start = soft_profile_start,
+	.profile_read = soft_profile_read,
 };

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "soft/profile.h"
 #include "soft/soft-mem.h"
 #include "soft/system.h"
 
@@ -370,9 +371,12 @@ int soft_deliver(struct soft_cpu *c, enum soft_event kind, const struct soft_fau
 		.kind = kind, .vector = fault->vector, .has_error = fault->has_error, .error = fault->error,
 		.rip = return_rip, .ext = kind != EVENT_SOFT_INT,
 	};
+	bool user = c->cpl == 3, irq = kind == EVENT_INTERRUPT || kind == EVENT_NMI;
 	u64 cr2 = fault->cr2;
 	int ret;
 
+	if (user)
+		soft_sample(c, 0);
 	for (;;) {
 		if (e.vector == VEC_PF && e.kind == EVENT_FAULT)
 			c->cr2 = cr2;
@@ -397,6 +401,7 @@ int soft_deliver(struct soft_cpu *c, enum soft_event kind, const struct soft_fau
 		}
 	}
 	if (ret == SOFT_OK) {
+		soft_note_enter(c, user, PROFILE_ENTRY(irq ? PROFILE_ENTRY_INTERRUPT : PROFILE_ENTRY_EXCEPTION, e.vector));
 		c->shadow = false;
 		/* Until IRET (6.7.1). A fault in an NMI's delivery leaves NMIs masked, too. */
 		if (kind == EVENT_NMI)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* IRET, IRETD, IRETQ in every mode (SDM 2A IRET; 3A 6.14.3). */
+#include "soft/profile.h"
 #include "soft/ops.h"
 #include "soft/system.h"
 
@@ -86,6 +87,7 @@ int soft_op_iret(struct soft_cpu *c, const struct soft_op *op)
 	/* Unmasks NMIs even if it faults (SDM 3A 6.7.1). */
 	c->nmi_masked = false;
 	soft_spend(c, TIME_event, cost(&c->svm->cost, iret));
+	soft_sample(c, 0);
 	if (soft_protected(c) && c->sysflags & X86_EFLAGS_NT) {
 		if (soft_long(c))
 			return soft_raise_error(c, op, VEC_GP, 0);
@@ -97,5 +99,6 @@ int soft_op_iret(struct soft_cpu *c, const struct soft_op *op)
 	ret = soft_protected(c) ? iret_protected(c, op, word) : iret_real(c, op, word);
 	if (ret)
 		return soft_failed(c, op, ret);
+	soft_note_leave(c);
 	return soft_end(c, op, c->rip);
 }

@@ -6,10 +6,11 @@
 #ifndef SOFT_LINE_MODEL_H
 #define SOFT_LINE_MODEL_H
 
+#include "core/profile.h"
 #include "soft/line-cache.h"
 #include "soft/lines.h"
 
-#define LINE_MAX_SOCKETS	8u
+#define LINE_MAX_SOCKETS	PROFILE_SOCKETS
 #define LINE_MAX_CORES		254u
 #define LINE_MAX_THREADS	7u
 /* Of `cores`: cores of equal number modulo this share a bit. */
@@ -57,20 +58,6 @@ struct soft_socket {
 	u64 link_busy;		/* its links to other sockets are taken until then */
 };
 
-/* Code that accessed a line, and a line's record (line-profile.c); times in units. */
-#define LINE_USERS	8u
-struct line_user {
-	u64 rip, count, writes, wait;
-};
-struct line_record {
-	u64 line, va;		/* va: of the latest access */
-	u64 transfers;		/* from other cores, or that waited for such; 0: the slot is free */
-	u64 writes;		/* of them */
-	u64 wait, queued;	/* in all; of this, until the line was free to go */
-	u64 sockets[LINE_MAX_SOCKETS];	/* transfers by who asked */
-	u64 others;		/* by code that had no room in user[] */
-	struct line_user user[LINE_USERS];
-};
 struct line_profile;
 
 /* vCPUs that wait for one line, in the order in which they get it. */
@@ -136,11 +123,10 @@ bool line_queue_granted(struct soft_cpu *c, struct line *l, u64 line, u64 now);
 bool line_queue_lost(struct soft_cpu *c, u64 line, bool write, u64 now);
 
 /* line-profile.c: an access that went to another core or waited. */
-void line_note(struct soft_cpu *c, u64 line, bool write, const struct line_trip *trip);
+void line_note(struct soft_cpu *c, u64 line, enum line_kind kind, const struct line_trip *trip);
 struct line_profile *line_profile_create(void);
 void line_profile_destroy(struct line_profile *p);
-void line_profile_clear(struct line_profile *p);
-/* Records of the lines that were waited for most, the most first; free with g_array_unref(). */
-GArray *line_profile_top(const struct line_profile *p, u32 most);
+/* Append the lines that were waited for most to `top` (struct profile_line), the most first. */
+void line_profile_top(const struct line_profile *p, u32 most, GArray *top);
 
 #endif

@@ -10,7 +10,7 @@
 #define PROFILE_MAX	32768u
 
 struct line_profile {
-	struct line_record *slot;	/* open addressing, by line */
+	struct profile_line *slot;	/* open addressing, by line */
 	u32 size, used;
 	u64 forgotten;			/* waits of lines that had to make room */
 };
@@ -31,7 +31,7 @@ static void profile_move(struct line_profile *p, u32 size, u64 least)
 
 	p->size = size;
 	p->used = 0;
-	p->slot = g_new0(struct line_record, size);
+	p->slot = g_new0(struct profile_line, size);
 	for (i = 0; i < old.size; i++) {
 		if (!old.slot[i].transfers)
 			continue;
@@ -61,44 +61,47 @@ static void profile_grow(struct line_profile *p)
 }
 
 /* Room for one code address more: the one that has waited least makes way, and what it has is kept as `others`. */
-static struct line_user *record_user(struct line_record *r, u64 rip)
+static struct profile_user *record_user(struct profile_line *r, u64 rip)
 {
-	struct line_user *least = &r->user[0];
+	struct profile_user *least = &r->user[0];
 	u32 i;
 
-	for (i = 0; i < LINE_USERS; i++) {
+	for (i = 0; i < PROFILE_USERS; i++) {
 		if (r->user[i].rip == rip || !r->user[i].count)
 			return &r->user[i];
 		if (r->user[i].wait < least->wait)
 			least = &r->user[i];
 	}
 	r->others += least->count;
-	*least = (struct line_user){ 0 };
+	*least = (struct profile_user){ 0 };
 	return least;
 }
 
-void line_note(struct soft_cpu *c, u64 line, bool write, const struct line_trip *trip)
+void line_note(struct soft_cpu *c, u64 line, enum line_kind kind, const struct line_trip *trip)
 {
 	struct line_profile *p = c->svm->lines->profile;
-	u64 wait = trip->done - trip->now;
-	struct line_record *r;
-	struct line_user *u;
+	bool write = kind == LINE_WRITE || kind == LINE_LOCKED || kind == LINE_STREAM_WRITE;
+	u64 wait = trip->done - trip->now, rip = c->cpl == 3 ? PROFILE_USER : c->rip;
+	struct profile_line *r;
+	struct profile_user *u;
 
 	if (p->used * 2 >= p->size)
 		profile_grow(p);
 	r = &p->slot[profile_place(p, line)];
 	if (!r->transfers) {
-		*r = (struct line_record){ .line = line };
+		*r = (struct profile_line){ .line = line };
 		p->used++;
 	}
-	r->va = c->line_va;
+	/* A walk reads entries by their physical address. */
+	if (kind != LINE_WALK)
+		r->va = c->line_va;
 	r->transfers++;
 	r->writes += write;
 	r->wait += wait;
 	r->queued += trip->start - trip->now;
 	r->sockets[c->core->socket]++;
-	u = record_user(r, c->rip);
-	u->rip = c->rip;
+	u = record_user(r, rip);
+	u->rip = rip;
 	u->count++;
 	u->writes += write;
 	u->wait += wait;
@@ -119,32 +122,23 @@ void line_profile_destroy(struct line_profile *p)
 	g_free(p);
 }
 
-void line_profile_clear(struct line_profile *p)
-{
-	g_free(p->slot);
-	*p = (struct line_profile){ 0 };
-	profile_grow(p);
-}
-
 static int by_wait(const void *a, const void *b)
 {
-	const struct line_record *x = a, *y = b;
+	const struct profile_line *x = a, *y = b;
 
 	if (x->wait != y->wait)
 		return x->wait < y->wait ? 1 : -1;
 	return x->line < y->line ? -1 : x->line > y->line;
 }
 
-GArray *line_profile_top(const struct line_profile *p, u32 most)
+void line_profile_top(const struct line_profile *p, u32 most, GArray *top)
 {
-	GArray *top = g_array_new(FALSE, FALSE, sizeof(struct line_record));
 	u32 i;
 
 	for (i = 0; i < p->size; i++)
 		if (p->slot[i].transfers)
 			g_array_append_val(top, p->slot[i]);
-	qsort(top->data, top->len, sizeof(struct line_record), by_wait);
+	qsort(top->data, top->len, sizeof(struct profile_line), by_wait);
 	if (top->len > most)
 		g_array_set_size(top, most);
-	return top;
 }

@@ -8,6 +8,7 @@
  * that is full, or by an instruction that must not pass them.
  */
 #include "soft/line-model.h"
+#include "soft/profile.h"
 
 _Static_assert(TIME_stall_dram_remote - TIME_stall_l2 == LINE_FROM_DRAM_REMOTE - LINE_FROM_L2,
 	       "soft-time.def has the stalls in the order of enum line_from");
@@ -15,8 +16,11 @@ _Static_assert(TIME_stall_dram_remote - TIME_stall_l2 == LINE_FROM_DRAM_REMOTE -
 static void line_stall(struct soft_cpu *c, enum line_from from, u64 queue, u64 stall)
 {
 	queue = MIN(queue, stall);
+	if (!stall)
+		return;
 	soft_spend(c, TIME_stall_queue, queue);
 	soft_spend(c, (enum soft_time)(TIME_stall_l2 + MAX(from, LINE_FROM_L2) - LINE_FROM_L2), stall - queue);
+	soft_sample(c, stall);
 }
 
 struct line_stream *line_stream(struct soft_core *core, u64 line, bool rep)
@@ -106,6 +110,7 @@ static void feel_write(struct soft_cpu *c, const struct line_trip *trip)
 	if (s->nr == c->svm->lines->misses) {
 		stall = s->done[s->head] - trip->now;
 		soft_spend(c, TIME_stall_stores, stall);
+		soft_sample(c, stall);
 		stores_retire(s, trip->now + stall);
 	}
 	s->last = MAX(s->last, trip->done);
@@ -118,8 +123,10 @@ static void stores_drain(struct soft_cpu *c)
 {
 	u64 now = soft_units(c);
 
-	if (c->stores.last > now)
+	if (c->stores.last > now) {
 		soft_spend(c, TIME_stall_stores, c->stores.last - now);
+		soft_sample(c, c->stores.last - now);
+	}
 	c->stores.nr = 0;
 	c->window.nr = 0;
 }

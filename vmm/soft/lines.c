@@ -363,7 +363,7 @@ static bool line_fetch(struct soft_cpu *c, struct line *l, u64 line, enum line_k
 		latency = 0;
 	line_schedule(c, l, line, q, latency, trip);
 	if (ls->profile && (trip->from == LINE_FROM_SOCKET || trip->from == LINE_FROM_REMOTE || trip->start > trip->now))
-		line_note(c, line, write, trip);
+		line_note(c, line, kind, trip);
 	if (retry && (q || trip->from == LINE_FROM_SOCKET || trip->from == LINE_FROM_REMOTE) &&
 	    line_queue_join(c, l, line, write, trip)) {
 		if (l->owner)
@@ -514,7 +514,6 @@ void soft_lines_destroy(struct soft_vm *svm)
 		line_cache_destroy(&ls->socket[i].l3);
 	if (ls->line)
 		munmap(ls->line, line_bytes(ls->nr_lines));
-	line_profile_destroy(ls->profile);
 	g_free(ls->core);
 	g_free(ls->queue);
 	g_free(ls);

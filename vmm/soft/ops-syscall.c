@@ -4,6 +4,7 @@
  * SWAPGS, and FS and GS bases (SDM 2B each; 3A 5.8.7, 5.8.8). With Intel's rules:
  * SYSCALL and SYSRET in 64-bit mode only.
  */
+#include "soft/profile.h"
 #include "soft/ops.h"
 #include "soft/system.h"
 
@@ -28,6 +29,17 @@ static void syscall_enter(struct soft_cpu *c, u32 cs, u32 attr, u32 ss, u8 cpl)
 	soft_update_context(c);
 }
 
+/* What all four cost; the time until here is of the level that they leave. */
+static void syscall_begin(struct soft_cpu *c, const struct soft_op *op)
+{
+	soft_sync(c, op);
+	if (c->cpl == 3)
+		soft_sample(c, 0);
+	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
+	if (c->cpl != 3)
+		soft_sample(c, 0);
+}
+
 static int op_syscall(struct soft_cpu *c, const struct soft_op *op)
 {
 	u64 next = soft_op_next(c, op), flags = soft_rflags(c);
@@ -35,12 +47,12 @@ static int op_syscall(struct soft_cpu *c, const struct soft_op *op)
 
 	if (c->mode != MODE_64 || !(c->efer & X86_EFER_SCE))
 		return soft_raise(c, op, VEC_UD);
-	soft_sync(c, op);
-	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
+	syscall_begin(c, op);
 	c->gpr[X86_RCX] = next;
 	c->gpr[X86_R11] = flags & ~X86_EFLAGS_RF;
 	soft_set_rflags(c, flags & ~(c->sfmask | X86_EFLAGS_RF));
 	syscall_enter(c, cs, FLAT_CODE64, cs + 8, 0);
+	soft_note_enter(c, true, PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, c->gpr[X86_RAX]));
 	return soft_end(c, op, c->lstar);
 }
 
@@ -53,14 +65,14 @@ static int op_sysret(struct soft_cpu *c, const struct soft_op *op)
 		return soft_raise(c, op, VEC_UD);
 	if (c->cpl || (op->size == 8 && !soft_canonical(rip)))
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_sync(c, op);
-	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
+	syscall_begin(c, op);
 	/* RF and VM are cleared (SDM 2B SYSRET: R11 & 3C7FD7H). */
 	soft_set_rflags(c, c->gpr[X86_R11] & 0x3c7fd7);
 	if (op->size == 8)
 		syscall_enter(c, base + 16, FLAT_CODE64, base + 8, 3);
 	else
 		syscall_enter(c, base, FLAT_CODE32, base + 8, 3);
+	soft_note_leave(c);
 	return soft_end(c, op, op->size == 8 ? rip : (u32)rip);
 }
 
@@ -71,11 +83,11 @@ static int op_sysenter(struct soft_cpu *c, const struct soft_op *op)
 
 	if (!soft_protected(c) || !cs)
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_sync(c, op);
-	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
+	syscall_begin(c, op);
 	c->sysflags &= ~(X86_EFLAGS_VM | X86_EFLAGS_IF | X86_EFLAGS_RF);
 	c->gpr[X86_RSP] = wide ? c->sysenter_esp : (u32)c->sysenter_esp;
 	syscall_enter(c, cs, wide ? FLAT_CODE64 : FLAT_CODE32, cs + 8, 0);
+	soft_note_enter(c, true, PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, c->gpr[X86_RAX]));
 	return soft_end(c, op, wide ? c->sysenter_eip : (u32)c->sysenter_eip);
 }
 
@@ -89,13 +101,13 @@ static int op_sysexit(struct soft_cpu *c, const struct soft_op *op)
 		return soft_raise_error(c, op, VEC_GP, 0);
 	if (wide && (!soft_canonical(rip) || !soft_canonical(rsp)))
 		return soft_raise_error(c, op, VEC_GP, 0);
-	soft_sync(c, op);
-	soft_spend(c, TIME_event, cost(&c->svm->cost, syscall) / 2);
+	syscall_begin(c, op);
 	c->gpr[X86_RSP] = wide ? rsp : (u32)rsp;
 	if (wide)
 		syscall_enter(c, cs + 32, FLAT_CODE64, cs + 40, 3);
 	else
 		syscall_enter(c, cs + 16, FLAT_CODE32, cs + 24, 3);
+	soft_note_leave(c);
 	return soft_end(c, op, wide ? rip : (u32)rip);
 }
 

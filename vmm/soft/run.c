@@ -4,6 +4,7 @@
 
 #include "soft/block.h"
 #include "soft/lines.h"
+#include "soft/profile.h"
 
 /* Without a deadline a run still ends now and then. */
 #define RUN_MAX_UNITS	(1ull << 40)
@@ -78,7 +79,7 @@ static int soft_step(struct soft_cpu *c)
 	return ret;
 }
 
-enum run_exit soft_run(struct vcpu *vcpu, u64 until)
+static enum run_exit soft_run_loop(struct vcpu *vcpu, u64 until)
 {
 	struct soft_cpu *c = soft_cpu(vcpu);
 	int ret;
@@ -127,4 +128,15 @@ enum run_exit soft_run(struct vcpu *vcpu, u64 until)
 		}
 		return RUN_DEADLINE;
 	}
+}
+
+enum run_exit soft_run(struct vcpu *vcpu, u64 until)
+{
+	struct soft_cpu *c = soft_cpu(vcpu);
+	enum run_exit why;
+
+	soft_sample_begin(c);
+	why = soft_run_loop(vcpu, until);
+	soft_sample(c, 0);
+	return why;
 }

@@ -32,6 +32,7 @@ struct soft_code;
 struct soft_block;
 struct soft_core;
 struct soft_lines;
+struct soft_profile;
 
 /* What an operation's function returns when the block does not simply go on. */
 enum soft_ret {
@@ -341,6 +342,7 @@ struct soft_vm {
 	u64 blocks_decoded;		/* how often each has happened; not in results, for a start from a snapshot */
 	u64 blocks_dropped;		/* begins with nothing decoded */
 	struct soft_lines *lines;	/* the memory model (lines.h), NULL without */
+	struct soft_profile *profile;	/* profile.h; NULL: nobody wants one */
 };
 
 static inline struct soft_cpu *soft_cpu(const struct vcpu *vcpu)

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "core/profile.h"
+
+#include <string.h>
+
+void profile_init(struct profile *p, u32 nr_cpus, u32 nr_classes)
+{
+	*p = (struct profile) {
+		.scale = 1, .nr_cpus = nr_cpus, .nr_classes = nr_classes,
+		.elapsed = g_new0(u64, nr_cpus), .spent = g_new0(u64, (gsize)nr_cpus * nr_classes),
+		.code = g_array_new(FALSE, FALSE, sizeof(struct profile_code)),
+		.line = g_array_new(FALSE, FALSE, sizeof(struct profile_line)),
+	};
+}
+
+void profile_clear(struct profile *p)
+{
+	g_free(p->elapsed);
+	g_free(p->spent);
+	if (p->code)
+		g_array_unref(p->code);
+	if (p->line)
+		g_array_unref(p->line);
+	memset(p, 0, sizeof(*p));
+}

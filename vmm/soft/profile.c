@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Samples by code address and by what had brought the vCPU into the kernel.
+ *
+ * The latter has to survive a change of tasks. The engine does not know the guest's
+ * tasks, but their stacks: an entry belongs to the 16 KiB of stack (Linux's THREAD_SIZE) that the
+ * first sample behind it is on, so that a task that goes on later, on any vCPU, is
+ * found again. Interrupts of kernel code are kept by vCPU, since they end where they
+ * began; exceptions of kernel code leave the entry as it is.
+ */
+#include "soft/profile.h"
+
+#include <string.h>
+
+#include "soft/line-model.h"
+
+#define SLOTS_MIN	4096u
+#define SLOTS_MAX	(1u << 18)	/* 8 MiB */
+#define STACK_SHIFT	14u
+#define NR_STACKS	4096u
+#define NR_NESTED	8u
+#define LINES_MOST	20u
+/* Where x86-64 Linux has the stacks that entries begin on (its Documentation/arch/x86/x86_64/mm.rst, cpu_entry_area). */
+#define ENTRY_AREA	0xfffffe0000000000ull
+#define ENTRY_AREA_END	0xffffff0000000000ull
+
+struct profile_cpu {
+	u64 sampled;		/* units: the last sample */
+	u64 begin;		/* units: the start mark */
+	u64 base[NR_SOFT_TIMES];	/* c->spent[] then */
+	u32 entry;		/* the last one from user code... */
+	u64 stack;		/* ...and the stack it belongs to, 0 = no sample since */
+	u32 depth;		/* events of kernel code that have not ended */
+	u32 nested[NR_NESTED];
+};
+
+struct soft_profile {
+	struct profile_code *slot;	/* open addressing; samples 0: free */
+	u32 size, used;
+	u64 lost;
+	struct profile_cpu *cpu;
+	struct {
+		u64 stack;
+		u32 entry;
+	} stack[NR_STACKS];
+};
+
+static u32 code_place(const struct soft_profile *p, u64 rip, u32 entry)
+{
+	u32 i = (u32)(((rip ^ (u64)entry << 40) * 0x9e3779b97f4a7c15ull) >> 32) & (p->size - 1);
+
+	while (p->slot[i].samples && (p->slot[i].rip != rip || p->slot[i].entry != entry))
+		i = (i + 1) & (p->size - 1);
+	return i;
+}
+
+static void code_grow(struct soft_profile *p)
+{
+	struct profile_code *old = p->slot;
+	u32 size = p->size, i;
+
+	p->size = size ? size * 2 : SLOTS_MIN;
+	p->slot = g_new0(struct profile_code, p->size);
+	for (i = 0; i < size; i++)
+		if (old[i].samples)
+			p->slot[code_place(p, old[i].rip, old[i].entry)] = old[i];
+	g_free(old);
+}
+
+static u32 stack_slot(u64 stack)
+{
+	return (u32)((stack * 0x9e3779b97f4a7c15ull) >> 40) & (NR_STACKS - 1);
+}
+
+/* What brought the vCPU to the kernel code that it is at. */
+static u32 entry_now(struct soft_profile *p, const struct soft_cpu *c)
+{
+	struct profile_cpu *pc = &p->cpu[c->vcpu->id];
+	u64 rsp = c->gpr[X86_RSP], stack = rsp >> STACK_SHIFT;
+	u32 nested = pc->depth ? pc->nested[MIN(pc->depth, NR_NESTED) - 1] : 0, slot = stack_slot(stack);
+
+	if (PROFILE_ENTRY_KIND(nested) == PROFILE_ENTRY_INTERRUPT)
+		return nested;
+	/* SYSCALL leaves RSP the user's, and events come by way of the entry area: the kernel's stack is not there yet. */
+	if (!(rsp >> 63) || (rsp >= ENTRY_AREA && rsp < ENTRY_AREA_END))
+		return pc->entry;
+	if (pc->entry && !pc->stack) {
+		pc->stack = stack;
+		p->stack[slot].stack = stack;
+		p->stack[slot].entry = pc->entry;
+	}
+	return p->stack[slot].stack == stack ? p->stack[slot].entry : 0;
+}
+
+void soft_profile_sample(struct soft_cpu *c, u64 stall)
+{
+	struct soft_profile *p = c->svm->profile;
+	struct profile_cpu *pc = &p->cpu[c->vcpu->id];
+	u64 now = soft_units(c), rip = c->cpl == 3 ? PROFILE_USER : c->rip;
+	u32 entry = c->cpl == 3 ? 0 : entry_now(p, c);
+	struct profile_code *code;
+
+	if (now <= pc->sampled)
+		return;
+	code = &p->slot[code_place(p, rip, entry)];
+	if (!code->samples && p->used * 2 >= p->size) {
+		if (p->size == SLOTS_MAX) {
+			p->lost += now - pc->sampled;
+			pc->sampled = now;
+			return;
+		}
+		code_grow(p);
+		code = &p->slot[code_place(p, rip, entry)];
+	}
+	p->used += !code->samples;
+	code->rip = rip;
+	code->entry = entry;
+	code->samples++;
+	code->time += now - pc->sampled;
+	code->stall += MIN(stall, now - pc->sampled);
+	pc->sampled = now;
+}
+
+void soft_profile_resume(struct soft_cpu *c)
+{
+	c->svm->profile->cpu[c->vcpu->id].sampled = soft_units(c);
+}
+
+void soft_profile_enter(struct soft_cpu *c, bool user, u32 entry)
+{
+	struct profile_cpu *pc = &c->svm->profile->cpu[c->vcpu->id];
+
+	if (user) {
+		pc->entry = entry;
+		pc->stack = 0;
+		pc->depth = 0;
+		return;
+	}
+	if (pc->depth < NR_NESTED)
+		pc->nested[pc->depth] = entry;
+	pc->depth++;
+}
+
+void soft_profile_leave(struct soft_cpu *c)
+{
+	struct profile_cpu *pc = &c->svm->profile->cpu[c->vcpu->id];
+
+	if (c->cpl == 3)
+		pc->entry = pc->depth = 0;
+	else if (pc->depth)
+		pc->depth--;
+}
+
+/*
+ * The classes of a vCPU's time up to the mark, and the time then. The clock of a vCPU that has nothing to run
+ * stands still until its next event; until the mark it has been idle.
+ */
+static u64 cpu_times(struct soft_cpu *c, u64 mark, u64 spent[NR_SOFT_TIMES])
+{
+	u64 now = soft_units(c);
+
+	soft_settle(c);
+	memcpy(spent, c->spent, sizeof(c->spent));
+	if (c->vcpu->mp_state == VCPU_RUNNABLE || now >= mark)
+		return now;
+	spent[TIME_idle] += mark - now;
+	return mark;
+}
+
+void soft_profile_start(struct vm *vm, u64 now)
+{
+	struct soft_vm *svm = vm->engine_data;
+	struct soft_profile *p;
+	u64 mark = soft_units_of(svm, now);
+	u32 i;
+
+	soft_profile_destroy(svm);
+	p = svm->profile = g_new0(struct soft_profile, 1);
+	code_grow(p);
+	p->cpu = g_new0(struct profile_cpu, vm->topo.nr_cpus);
+	for (i = 0; i < vm->topo.nr_cpus; i++) {
+		struct soft_cpu *c = soft_cpu(vm->vcpu[i]);
+
+		p->cpu[i].begin = cpu_times(c, mark, p->cpu[i].base);
+		p->cpu[i].sampled = soft_units(c);
+	}
+	if (svm->lines)
+		svm->lines->profile = line_profile_create();
+}
+
+void soft_profile_destroy(struct soft_vm *svm)
+{
+	struct soft_profile *p = svm->profile;
+
+	if (svm->lines) {
+		line_profile_destroy(svm->lines->profile);
+		svm->lines->profile = NULL;
+	}
+	if (p) {
+		g_free(p->slot);
+		g_free(p->cpu);
+	}
+	g_free(p);
+	svm->profile = NULL;
+}
+
+static int by_code(const void *a, const void *b)
+{
+	const struct profile_code *x = a, *y = b;
+
+	if (x->rip != y->rip)
+		return x->rip < y->rip ? -1 : 1;
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+static void read_code(const struct soft_profile *from, struct profile *p)
+{
+	u32 i;
+
+	p->lost = from->lost;
+	for (i = 0; i < from->size; i++)
+		if (from->slot[i].samples)
+			g_array_append_val(p->code, from->slot[i]);
+	qsort(p->code->data, p->code->len, sizeof(struct profile_code), by_code);
+}
+
+void soft_profile_read(struct vm *vm, u64 now, bool all, struct profile *p)
+{
+	static const char *const name[] = {
+#define SOFT_TIME(name, meaning)	#name,
+#include "soft/soft-time.def"
+#undef SOFT_TIME
+	};
+	struct soft_vm *svm = vm->engine_data;
+	u64 mark = soft_units_of(svm, now), spent[NR_SOFT_TIMES];
+	u32 i, t;
+
+	profile_init(p, vm->topo.nr_cpus, NR_SOFT_TIMES);
+	p->scale = COST_CYCLE;
+	p->class_name = name;
+	if (!svm->profile)
+		return;
+	for (i = 0; i < vm->topo.nr_cpus; i++) {
+		const struct profile_cpu *pc = &svm->profile->cpu[i];
+
+		p->elapsed[i] = cpu_times(soft_cpu(vm->vcpu[i]), mark, spent) - pc->begin;
+		for (t = 0; t < NR_SOFT_TIMES; t++)
+			p->spent[i * NR_SOFT_TIMES + t] = spent[t] - pc->base[t];
+	}
+	if (!all)
+		return;
+	read_code(svm->profile, p);
+	if (svm->lines)
+		line_profile_top(svm->lines->profile, LINES_MOST, p->line);
+}
