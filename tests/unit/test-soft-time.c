@@ -4,6 +4,7 @@
  * was charged for is the instructions' own.
  */
 #include "soft-system.h"
+#include "soft/profile.h"
 
 #define CHARGED(name)	cost(&g.f->vm.cost, name)
 
@@ -99,6 +100,66 @@ static void test_charge(void)
 	teardown();
 }
 
+static u64 spent(const struct profile *p, u32 class)
+{
+	return p->spent[class];
+}
+
+/* A profile of the program of test_user_kernel: its classes and its code come to what has gone by. */
+static void test_profile(void)
+{
+	const u32 ud = PROFILE_ENTRY(PROFILE_ENTRY_EXCEPTION, VEC_UD);
+	const struct engine_ops *e;
+	const struct profile_code *code;
+	u64 begin, end, sum = 0, handler = 0;
+	struct profile p;
+	u32 i;
+
+	setup();
+	e = g.f->vm.engine;
+	CODE(&g, guest_handler(VEC_UD), "\x48\x83\x04\x24\x02" "\x48\xcf");
+	CODE(&g, GUEST_USER, "\x90" "\x0f\x0b" "\x90" "\x90" "\x0f\x0b" "\xf4");
+	guest_user(&g);
+	e->charge(&g.f->cpu[0], 5000, CHARGE_IDLE);
+	begin = soft_units(g.c);
+	e->profile_start(&g.f->vm, e->now(&g.f->vm, &g.f->cpu[0]));
+	g_assert_cmpint(guest_outcome(&g), ==, VEC_GP);
+	end = soft_units(g.c);
+	e->profile_read(&g.f->vm, e->now(&g.f->vm, &g.f->cpu[0]), true, &p);
+	g_assert_cmpuint(p.elapsed[0], ==, end - begin);
+	for (i = 0; i < p.nr_classes; i++)
+		sum += p.spent[i];
+	g_assert_cmpuint(sum, ==, end - begin);
+	g_assert_cmpuint(spent(&p, TIME_idle), ==, 0);
+	g_assert_cmpuint(spent(&p, TIME_user), ==, 5 * g.c->cpi);
+	for (sum = 0, i = 0; i < p.code->len; i++) {
+		code = &g_array_index(p.code, struct profile_code, i);
+		sum += code->time;
+		g_assert_true(!i || code->rip >= code[-1].rip);
+		if (code->rip == PROFILE_USER)
+			g_assert_cmpuint(code->entry, ==, 0);
+		/* IRETQ, where the handler's time is taken. */
+		if (code->rip == guest_handler(VEC_UD) + 5) {
+			g_assert_cmphex(code->entry, ==, ud);
+			handler += code->time;
+		}
+	}
+	g_assert_cmpuint(sum, ==, end - begin);
+	g_assert_cmpuint(handler, >=, 2 * (CHARGED(exception) + CHARGED(iret) + g.c->cpi));
+	profile_clear(&p);
+
+	/* Halted, its clock stands; at a mark 3 us on it has been idle for these. */
+	g.f->cpu[0].mp_state = VCPU_HALTED;
+	e->profile_start(&g.f->vm, soft_ns(g.c->svm, end) + 1000);
+	e->profile_read(&g.f->vm, soft_ns(g.c->svm, end) + 4000, true, &p);
+	g_assert_cmpuint(p.elapsed[0], ==, spent(&p, TIME_idle));
+	g_assert_cmpuint(p.elapsed[0], ==, soft_units_of(g.c->svm, soft_ns(g.c->svm, end) + 4000) -
+		soft_units_of(g.c->svm, soft_ns(g.c->svm, end) + 1000));
+	g_assert_cmpuint(p.code->len, ==, 0);
+	profile_clear(&p);
+	teardown();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct system_test test[] = {
@@ -106,6 +167,7 @@ int main(int argc, char **argv)
 		{ "syscall", test_syscall },
 		{ "classes", test_classes },
 		{ "charge", test_charge },
+		{ "profile", test_profile },
 	};
 
 	return run_tests(argc, argv, "time", test, ARRAY_SIZE(test));

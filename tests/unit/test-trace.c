@@ -231,6 +231,7 @@ static void test_symbols(void)
 	struct fixture f;
 	struct symbols *s;
 	char *err = NULL;
+	u64 offset;
 
 	fixture_init(&f, true);
 	/* Out of order, data between, no newline at the end. */
@@ -249,6 +250,11 @@ static void test_symbols(void)
 	expect_symbol(s, 0xffffffff81000200 + MIB, NULL, 0);
 	expect_symbol(s, UINT64_MAX, NULL, 0);
 	expect_symbol(NULL, 0xffffffff81000000, NULL, 0);
+	g_assert_cmpstr(symbols_find_data(s, 0xffffffff81000190, &offset), ==, "data");
+	g_assert_cmphex(offset, ==, 0x10);
+	g_assert_null(symbols_find_data(s, 0xffffffff81000100, &offset));
+	g_assert_null(symbols_find_data(s, 0, &offset));
+	g_assert_null(symbols_find_data(NULL, 0xffffffff81000190, &offset));
 	symbols_free(s);
 	symbols_free(NULL);
 
