@@ -575,6 +575,7 @@ void soft_lines_reset(struct soft_vm *svm)
 		line_cache_clear(&core->l1);
 		line_cache_clear(&core->l2);
 		memset(core->stream, 0, sizeof(core->stream));
+		core->next_stream = 0;
 		for (t = 0; t < core->nr_threads; t++) {
 			core->thread[t]->turn = (struct line_turn){ 0 };
 			memset(core->thread[t]->filter, 0, LINE_NR_FILTER * sizeof(u64));
