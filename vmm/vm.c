@@ -338,7 +338,8 @@ static enum status vm_cost(struct vm *vm, const struct scenario *s, struct vm_se
 	vm->cost.v[COST_quantum] = 1;	/* the next vCPU's turn after every block */
 #endif
 	vm->tsc_hz = cost(&vm->cost, clock);
-	g_ptr_array_add(setup->trust, g_strdup(VM_NO_MEMORY_MODEL));
+	if (!vm->cost.memory)
+		g_ptr_array_add(setup->trust, g_strdup(VM_NO_MEMORY_MODEL));
 	return STATUS_DONE;
 }
 

@@ -24,7 +24,7 @@ struct vm_setup {
 	GPtrArray *trust;		/* remarks that belong beside every rate */
 };
 
-/* Beside every rate of an engine with virtual time, as long as there is no memory model. */
+/* Beside every rate of an engine with virtual time whose cost model has no [memory]. */
 #define VM_NO_MEMORY_MODEL \
 	"time = virtual, no memory model: cycles = instructions x CPI + TLB, fault and IPI costs"
 
