@@ -53,7 +53,7 @@ SRC_base := log nearest rng
 SRC_x86 := state
 SRC_core := clock clock-state cost counters cpuid cpuid-model cpuid-topology dist inject memory memory-file profile saver \
 	symbols topology trace vm
-SRC_soft := block clock decode dump engine far interrupt iret kvmclock line-cache line-profile line-queue line-time lines mem mmu msr ops-alu \
+SRC_soft := block clock decode dump engine far interrupt iret kvmclock line-cache line-profile line-queue line-time lines lines-vm mem mmu msr ops-alu \
 	ops-atomic ops-bit ops-control ops-decimal ops-flags ops-flow ops-fxsave ops-io ops-mmx ops-mov \
 	ops-mul ops-segment ops-shift ops-sse ops-sse-convert ops-sse-fp ops-sse-int \
 	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env profile run \
