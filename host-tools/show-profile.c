@@ -117,8 +117,8 @@ static void show_functions(FILE *to, JsonObject *profile)
 	JsonArray *functions = summary_array(profile, "functions");
 	double sampled = summary_number(profile, "sampled", 0), rest = summary_number(profile, "functions_other", 0);
 
-	fprintf(to, "\n   %-*s %18s %7s %7s  entered by\n", FUNCTION_WIDTH, "function (its own time, not idle)", "cycles",
-		"", "waiting");
+	fprintf(to, "\n   %-*s %18s %7s %7s %7s  entered by\n", FUNCTION_WIDTH, "function (not idle)", "cycles of its own", "",
+		"waiting", "total");
 	for (u32 i = 0; i < length_of(functions); i++) {
 		JsonObject *f = object_at(functions, i);
 		double self = f ? summary_number(f, "self", 0) : 0;
@@ -132,6 +132,10 @@ static void show_functions(FILE *to, JsonObject *profile)
 		fprintf(to, "   %-*s", FUNCTION_WIDTH, summary_string(f, "function", "?"));
 		put_cycles(to, self, 18);
 		fprintf(to, " %6.2f%% %6.0f%%", share(self, sampled), share(summary_number(f, "stall", 0), self));
+		if (json_object_has_member(f, "total"))
+			fprintf(to, " %6.2f%%", share(summary_number(f, "total", 0), sampled));
+		else
+			fprintf(to, " %7s", "");
 		show_entries(to, f, self);
 		fputc('\n', to);
 	}
@@ -230,51 +234,28 @@ void show_profile(FILE *to, const char *cell, u32 repeat, JsonObject *profile)
 	free(text);
 }
 
-/* A name as a frame: what separates frames and lines cannot be in it. */
-static char *frame(const char *name)
+/* Frames as they are in a file: nothing that ends a line, or drives a terminal. */
+static char *line_of(const char *stack)
 {
-	char *text = g_strdup(name);
+	char *text = g_strdup(stack);
 
 	for (char *c = text; *c; c++)
-		if (*c == ';' || (unsigned char)*c < ' ' || *c == 0x7f)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	return text;
 }
 
-static void fold_function(FILE *to, JsonObject *f)
-{
-	g_autofree char *function = frame(summary_string(f, "function", "?"));
-	JsonObject *entries = summary_object(f, "entries");
-	JsonObjectIter iter;
-	const char *name;
-	JsonNode *node;
-
-	if (!entries)
-		return;
-	json_object_iter_init_ordered(&iter, entries);
-	while (json_object_iter_next_ordered(&iter, &name, &node)) {
-		g_autofree char *entry = frame(name);
-		double cycles = summary_number(entries, name, 0);
-
-		if (cycles < 1)
-			continue;
-		if (!strcmp(function, "[user]"))
-			fprintf(to, "[user] %.0f\n", cycles);
-		else
-			fprintf(to, "%s;%s %.0f\n", strcmp(entry, "none") ? entry : "[kernel thread]", function, cycles);
-	}
-}
-
 void profile_fold(FILE *to, JsonObject *profile)
 {
-	JsonArray *functions = summary_array(profile, "functions");
-	double other = summary_number(profile, "functions_other", 0);
+	JsonArray *stacks = summary_array(profile, "stacks");
+	double other = summary_number(profile, "stacks_other", 0);
 
-	for (u32 i = 0; i < length_of(functions); i++) {
-		JsonObject *f = object_at(functions, i);
+	for (u32 i = 0; i < length_of(stacks); i++) {
+		JsonObject *s = object_at(stacks, i);
+		g_autofree char *text = s ? line_of(summary_string(s, "stack", "?")) : NULL;
 
-		if (f)
-			fold_function(to, f);
+		if (s && summary_number(s, "self", 0) >= 1)
+			fprintf(to, "%s %.0f\n", text, summary_number(s, "self", 0));
 	}
 	if (other >= 1)
 		fprintf(to, "[other] %.0f\n", other);

@@ -1,93 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A profile's addresses become names, its code functions, its units cycles. What is
- * left out of the lists for their length is in `functions_other`; cycles are rounded so that
- * the classes of a vCPU still sum up to its elapsed time.
+ * A profile's addresses become names, its units cycles. Cycles are rounded so that the classes
+ * of a vCPU still sum up to its elapsed time.
  */
+#include "record-functions.h"
 #include "record-profile.h"
 
 #include <string.h>
 
-#define FUNCTIONS_MOST	60u
-#define ENTRIES_MOST	4u
 /* x86-64 Linux (Documentation/arch/x86/x86_64/mm.rst), where nokaslr has left it: struct page of all memory. */
 #define VMEMMAP		0xffffea0000000000ull
 #define VMEMMAP_END	0xffffeb0000000000ull
 #define KERNEL_IMAGE	0xffffffff80000000ull
 #define USER_END	0x0000800000000000ull
-
-struct function {
-	char *name;
-	u64 time, stall, samples;
-	GArray *entry;		/* struct function_entry */
-};
-
-struct function_entry {
-	u32 entry;
-	u64 time;
-};
-
-static void function_free(void *p)
-{
-	struct function *f = p;
-
-	g_free(f->name);
-	g_array_unref(f->entry);
-	g_free(f);
-}
-
-static char *function_name(const struct symbols *symbols, u64 rip)
-{
-	const char *name;
-	u64 offset;
-
-	if (rip == PROFILE_USER)
-		return g_strdup("[user]");
-	name = symbols_find(symbols, rip, &offset);
-	return name ? g_strdup(name) : g_strdup_printf("0x%llx", (unsigned long long)rip);
-}
-
-/* Linux's vectors (its arch/x86/include/asm/irq_vectors.h) and some of its system calls, by what they are called. */
-static char *entry_name(u32 entry)
-{
-	static const struct {
-		u32 entry;
-		const char *name;
-	} known[] = {
-		{ PROFILE_ENTRY(PROFILE_ENTRY_EXCEPTION, 14), "page fault" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_EXCEPTION, 7), "device not available" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_INTERRUPT, 2), "NMI" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_INTERRUPT, 0xec), "interrupt timer" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_INTERRUPT, 0xfb), "interrupt call-function-single" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_INTERRUPT, 0xfc), "interrupt call-function" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_INTERRUPT, 0xfd), "interrupt reschedule" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 0), "syscall read" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 1), "syscall write" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 9), "syscall mmap" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 10), "syscall mprotect" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 11), "syscall munmap" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 12), "syscall brk" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 25), "syscall mremap" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 28), "syscall madvise" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 56), "syscall clone" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 60), "syscall exit" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 61), "syscall wait4" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 202), "syscall futex" },
-		{ PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 231), "syscall exit_group" },
-	};
-	static const char *const kind[] = {
-		[PROFILE_ENTRY_SYSCALL] = "syscall", [PROFILE_ENTRY_EXCEPTION] = "exception",
-		[PROFILE_ENTRY_INTERRUPT] = "interrupt",
-	};
-	size_t i;
-
-	for (i = 0; i < G_N_ELEMENTS(known); i++)
-		if (known[i].entry == entry)
-			return g_strdup(known[i].name);
-	if (!PROFILE_ENTRY_KIND(entry) || PROFILE_ENTRY_KIND(entry) >= G_N_ELEMENTS(kind))
-		return g_strdup("none");
-	return g_strdup_printf("%s %u", kind[PROFILE_ENTRY_KIND(entry)], PROFILE_ENTRY_NUMBER(entry));
-}
 
 /* --- time by class --- */
 
@@ -151,117 +76,6 @@ JsonObject *record_profile_phase(const struct profile *p, const struct profile *
 	return o;
 }
 
-/* --- functions --- */
-
-static void function_add(struct function *f, const struct profile_code *code)
-{
-	struct function_entry add = { .entry = code->entry };
-	u32 i;
-
-	f->time += code->time;
-	f->stall += code->stall;
-	f->samples += code->samples;
-	for (i = 0; i < f->entry->len; i++)
-		if (g_array_index(f->entry, struct function_entry, i).entry == code->entry)
-			break;
-	if (i == f->entry->len)
-		g_array_append_val(f->entry, add);
-	g_array_index(f->entry, struct function_entry, i).time += code->time;
-}
-
-static int by_function_time(const void *a, const void *b)
-{
-	const struct function *x = *(struct function *const *)a, *y = *(struct function *const *)b;
-
-	return x->time != y->time ? x->time < y->time ? 1 : -1 : strcmp(x->name, y->name);
-}
-
-static int by_entry_time(const void *a, const void *b)
-{
-	const struct function_entry *x = a, *y = b;
-
-	return x->time != y->time ? x->time < y->time ? 1 : -1 : x->entry < y->entry ? -1 : x->entry > y->entry;
-}
-
-/* Code by function, those with most time first. */
-static GPtrArray *functions_of(const struct profile *p, const struct symbols *symbols)
-{
-	GPtrArray *all = g_ptr_array_new_with_free_func(function_free);
-	GHashTable *by_name = g_hash_table_new(g_str_hash, g_str_equal);
-	u32 i;
-
-	for (i = 0; i < p->code->len; i++) {
-		const struct profile_code *code = &g_array_index(p->code, struct profile_code, i);
-		char *name = function_name(symbols, code->rip);
-		struct function *f = g_hash_table_lookup(by_name, name);
-
-		if (!f) {
-			f = g_new0(struct function, 1);
-			f->name = g_steal_pointer(&name);
-			f->entry = g_array_new(FALSE, TRUE, sizeof(struct function_entry));
-			g_hash_table_insert(by_name, f->name, f);
-			g_ptr_array_add(all, f);
-		}
-		function_add(f, code);
-		g_free(name);
-	}
-	g_hash_table_unref(by_name);
-	if (all->len)
-		qsort(all->pdata, all->len, sizeof(void *), by_function_time);
-	return all;
-}
-
-static JsonObject *function_object(const struct function *f, u32 scale)
-{
-	JsonObject *o = json_object_new(), *entries = json_object_new();
-	u64 other = 0;
-	u32 i;
-
-	json_object_set_string_member(o, "function", f->name);
-	json_object_set_int_member(o, "self", (gint64)(f->time / scale));
-	json_object_set_int_member(o, "stall", (gint64)(f->stall / scale));
-	json_object_set_int_member(o, "samples", (gint64)f->samples);
-	qsort(f->entry->data, f->entry->len, sizeof(struct function_entry), by_entry_time);
-	for (i = 0; i < f->entry->len; i++) {
-		const struct function_entry *e = &g_array_index(f->entry, struct function_entry, i);
-		char *name;
-
-		if (i >= ENTRIES_MOST) {
-			other += e->time;
-			continue;
-		}
-		name = entry_name(e->entry);
-		json_object_set_int_member(entries, name, (gint64)(e->time / scale));
-		g_free(name);
-	}
-	if (other / scale)
-		json_object_set_int_member(entries, "other", (gint64)(other / scale));
-	json_object_set_object_member(o, "entries", entries);
-	return o;
-}
-
-static void add_functions(JsonObject *to, const struct profile *p, const struct symbols *symbols)
-{
-	GPtrArray *all = functions_of(p, symbols);
-	JsonArray *a = json_array_new();
-	u64 other = p->lost, sum = p->lost;
-	u32 i;
-
-	for (i = 0; i < all->len; i++) {
-		const struct function *f = all->pdata[i];
-
-		sum += f->time;
-		if (i < FUNCTIONS_MOST)
-			json_array_add_object_element(a, function_object(f, p->scale));
-		else
-			other += f->time;
-	}
-	json_object_set_int_member(to, "sampled", (gint64)(sum / p->scale));
-	json_object_set_array_member(to, "functions", a);
-	json_object_set_int_member(to, "functions_other", (gint64)(other / p->scale));
-	g_ptr_array_unref(all);
-}
-
 /* --- lines --- */
 
 /* What code of one function did to a line. */
@@ -286,7 +100,7 @@ static u32 line_functions(const struct profile_line *l, const struct symbols *sy
 	memset(f, 0, PROFILE_USERS * sizeof(f[0]));
 	for (i = 0; i < PROFILE_USERS; i++) {
 		const struct profile_user *u = &l->user[i];
-		char *name = u->count ? function_name(symbols, u->rip) : NULL;
+		char *name = u->count ? record_function_name(symbols, u->rip) : NULL;
 
 		if (!name)
 			continue;
@@ -371,7 +185,7 @@ JsonObject *record_profile(const struct profile *p, const struct symbols *symbol
 		json_array_add_int_element(elapsed, (gint64)(p->elapsed[i] / p->scale));
 	json_object_set_array_member(o, "elapsed", elapsed);
 	json_object_set_object_member(o, "time", time_object(p));
-	add_functions(o, p, symbols);
+	record_functions(o, p, symbols);
 	for (i = 0; i < p->line->len; i++)
 		json_array_add_object_element(lines, line_object(&g_array_index(p->line, struct profile_line, i), symbols,
 								 p->scale));

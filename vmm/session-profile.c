@@ -20,6 +20,7 @@ void session_profile_begin(struct session *ss, struct region *region, u64 now)
 		return;
 	g_clear_pointer(&region->profile, json_object_unref);
 	session_profile_reset(ss);
+	dump_symbols(ss->vm, ss->setup->system_map);
 	ss->vm->engine->profile_start(ss->vm, now);
 	ss->profiled = region;
 }
@@ -60,7 +61,6 @@ void session_profile_end(struct session *ss, struct region *region, u64 now)
 
 	if (ss->profiled != region)
 		return;
-	dump_symbols(ss->vm, ss->setup->system_map);
 	ss->vm->engine->profile_read(ss->vm, now, true, &p);
 	region->profile = record_profile(&p, ss->vm->symbols, ss->vm->tsc_hz);
 	if (ss->profile_phases) {

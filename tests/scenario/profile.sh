@@ -93,6 +93,10 @@ sums=$(perl -MJSON::PP -e '
 		}
 		# Each entry of the lists is cut to whole cycles.
 		$bad++ if abs($found - $p->{sampled}) > 100 || $p->{sampled} > $all || $p->{sampled} < 0.99 * $all;
+		my $in = $p->{stacks_other};
+		$in += $_->{self} for @{$p->{stacks}};
+		$bad++ if abs($in - $p->{sampled}) > 300;
+		$bad++ for grep { $_->{total} < $_->{self} || $_->{total} > $p->{sampled} } @{$p->{functions}};
 		for my $l (@{$p->{lines}}) {
 			my $sockets = 0;
 			$sockets += $_ for @{$l->{sockets}};
@@ -110,6 +114,10 @@ tap_unlike "and nothing else to the unmapping" \
 	"$(member '0.profile.functions.*' | grep '"function":"unmap_page_range"')" 'page fault'
 tap_like "which madvise() does" \
 	"$(member '0.profile.functions.*' | grep '"function":"unmap_page_range"')" '"syscall madvise":[0-9]{4,}'
+tap_like "callers are known" "$(member '0.profile.stacks.*.stack')" \
+	'^page fault;asm_exc_page_fault;exc_page_fault;handle_mm_fault;.*;clear_page_[a-z]+$'
+tap_like "also of system calls" "$(member '0.profile.stacks.*.stack')" \
+	'^syscall madvise;entry_SYSCALL_64[a-z_]*;do_syscall_64;.*;unmap_page_range$'
 tap_like "the counters of all VMs are in a line with a name" "$(member '0.profile.lines.*.name')" '^vm_node_stat\+0x'
 tap_is "lines are in the order of their waits" "$(member '0.profile.lines.*.wait' | sort -c -n -r 2>&1)" ""
 
@@ -126,7 +134,7 @@ tap_ok "is another" test "$OUT" != "$first"
 tap_run "$fb" profile one.json --folded folded.txt
 tap_is "folded: status 0" "$RC" 0
 tap_is "every line is frames, a blank, a number" "$(grep -Evn -m 3 '^[^;]+(;[^;]+)* [1-9][0-9]*$' folded.txt)" ""
-tap_like "entry, function" "$(cat folded.txt)" '^page fault;clear_page_[a-z]+ [0-9]+$'
+tap_like "entry, function" "$(cat folded.txt)" '^page fault;.*;clear_page_[a-z]+ [0-9]+$'
 tap_like "user code" "$(cat folded.txt)" '^\[user\] [0-9]+$'
 tap_run "$fb" profile one.json --folded -
 tap_is "folded to standard output: the same" "$OUT" "$(cat folded.txt)"
@@ -163,13 +171,14 @@ refused "nested" 3 'engine nested cannot tell where time goes' run s.ini --profi
 
 # Shapes that a profile of ours does not have.
 perl -pe 's/"functions": \[/"functions": [7, "x", null, {"function": 3, "self": "x", "entries": [1]},/ if /"functions": \[/;
+	s/"stacks": \[/"stacks": [1, {"stack": 2, "self": 3}, {"stack": "a\\u001bb;\\n", "self": 4}, / if /"stacks": \[/;
 	s/"lines": \[/"lines": [1, {"transfers": 2, "sockets": ["a", null]},/ if /"lines": \[/;
 	s/"elapsed": \[/"elapsed": ["a", null,/' one.json >odd.json
 tap_run "$fb" profile odd.json
 tap_is "odd shapes: status 0" "$RC" 0
 tap_run "$fb" profile odd.json --folded -
 tap_is "odd shapes, folded: status 0" "$RC" 0
-printf '\033]0;x\007' >esc
+tap_like "a name that is two lines is one" "$OUT" '^a\?b;\? 4$'
 sed "s/\"clear_page_[a-z]*\"/\"\\\\u001b[31m;x\"/" one.json >esc.json
 tap_run "$fb" profile esc.json
 tap_unlike "what could drive a terminal does not reach it" "$OUT" $'\033'

@@ -137,7 +137,7 @@ struct engine_ops {
 	void (*reseed)(struct vm *vm, u64 seed);
 	/*
 	 * Virtual time only, NULL elsewhere. A profile begins at a mark, `now` ns, and forgets the one before; read
-	 * what it has by another mark: with `all`, else only the classes of time. profile_clear() afterwards. What the
+	 * what it has by another mark (callers only if vm->symbols was there at the start): with `all`, else only the classes of time. profile_clear() afterwards. What the
 	 * guest does is the same with one and without.
 	 */
 	void (*profile_start)(struct vm *vm, u64 now);

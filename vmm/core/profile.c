@@ -9,6 +9,7 @@ void profile_init(struct profile *p, u32 nr_cpus, u32 nr_classes)
 		.scale = 1, .nr_cpus = nr_cpus, .nr_classes = nr_classes,
 		.elapsed = g_new0(u64, nr_cpus), .spent = g_new0(u64, (gsize)nr_cpus * nr_classes),
 		.code = g_array_new(FALSE, FALSE, sizeof(struct profile_code)),
+		.caller = g_array_new(FALSE, FALSE, sizeof(struct profile_caller)),
 		.line = g_array_new(FALSE, FALSE, sizeof(struct profile_line)),
 	};
 }
@@ -19,6 +20,8 @@ void profile_clear(struct profile *p)
 	g_free(p->spent);
 	if (p->code)
 		g_array_unref(p->code);
+	if (p->caller)
+		g_array_unref(p->caller);
 	if (p->line)
 		g_array_unref(p->line);
 	memset(p, 0, sizeof(*p));

@@ -28,8 +28,15 @@ enum profile_entry {
 struct profile_code {
 	u64 rip;
 	u32 entry;		/* PROFILE_ENTRY() */
+	u32 caller;		/* 1 + element of profile.caller, 0: not known or none */
 	u32 samples;
 	u64 time, stall;	/* stall: of it, waits for lines */
+};
+
+/* A function that was called, and from where: a chain that ends with up = 0. */
+struct profile_caller {
+	u64 function;		/* its address */
+	u32 up;			/* 1 + element, of what called it */
 };
 
 /* Code that accessed a line. */
@@ -58,7 +65,8 @@ struct profile {
 	u64 *elapsed;		/* by CPU */
 	u64 *spent;		/* by CPU, then class; those of a CPU sum up to its elapsed */
 	u64 lost;		/* time of code that had no room in `code` */
-	GArray *code;		/* struct profile_code, by rip and entry */
+	GArray *code;		/* struct profile_code, by rip, entry and caller */
+	GArray *caller;		/* struct profile_caller */
 	GArray *line;		/* struct profile_line, the most waited for first */
 };
 

@@ -121,3 +121,13 @@ const char *symbols_find_data(const struct symbols *symbols, u64 address, u64 *o
 	*offset = address - s->address;
 	return *offset < SYMBOL_MAX_SIZE ? s->name : NULL;
 }
+
+u64 symbols_address(const struct symbols *symbols, const char *name)
+{
+	u32 i;
+
+	for (i = 0; symbols && i < symbols->symbol->len; i++)
+		if (strcmp(g_array_index(symbols->symbol, struct symbol, i).name, name) == 0)
+			return g_array_index(symbols->symbol, struct symbol, i).address;
+	return 0;
+}

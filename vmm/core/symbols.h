@@ -18,5 +18,7 @@ void symbols_free(struct symbols *symbols);
 const char *symbols_find(const struct symbols *symbols, u64 address, u64 *offset);
 /* The same of a variable. Not of those in per-CPU areas and modules, whose addresses a System.map does not have. */
 const char *symbols_find_data(const struct symbols *symbols, u64 address, u64 *offset);
+/* The address of a symbol of any kind, 0 if there is none of that name. Slow. symbols may be NULL. */
+u64 symbols_address(const struct symbols *symbols, const char *name);
 
 #endif

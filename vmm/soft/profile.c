@@ -13,13 +13,17 @@
 #include <string.h>
 
 #include "soft/line-model.h"
+#include "soft/unwind.h"
 
 #define SLOTS_MIN	4096u
 #define SLOTS_MAX	(1u << 18)	/* 8 MiB */
 #define STACK_SHIFT	14u
 #define NR_STACKS	4096u
 #define NR_NESTED	8u
+#define NR_FUNCTIONS	8192u
 #define LINES_MOST	20u
+#define CALLERS_MOST	24u		/* of one sample */
+#define CALLERS_MAX	(1u << 16)	/* chains in all */
 /* Where x86-64 Linux has the stacks that entries begin on (its Documentation/arch/x86/x86_64/mm.rst, cpu_entry_area). */
 #define ENTRY_AREA	0xfffffe0000000000ull
 #define ENTRY_AREA_END	0xffffff0000000000ull
@@ -38,18 +42,25 @@ struct soft_profile {
 	struct profile_code *slot;	/* open addressing; samples 0: free */
 	u32 size, used;
 	u64 lost;
+	struct soft_unwind *unwind;	/* NULL: callers are not known */
+	GArray *caller;			/* struct profile_caller */
+	GHashTable *chain;		/* struct profile_caller to 1 + its element */
 	struct profile_cpu *cpu;
 	struct {
 		u64 stack;
 		u32 entry;
 	} stack[NR_STACKS];
+	struct {
+		u64 address, start;
+	} function[NR_FUNCTIONS];	/* functions found before, 0: not one */
 };
 
-static u32 code_place(const struct soft_profile *p, u64 rip, u32 entry)
+static u32 code_place(const struct soft_profile *p, u64 rip, u32 entry, u32 caller)
 {
-	u32 i = (u32)(((rip ^ (u64)entry << 40) * 0x9e3779b97f4a7c15ull) >> 32) & (p->size - 1);
+	u32 i = (u32)(((rip ^ (u64)entry << 40 ^ (u64)caller << 24) * 0x9e3779b97f4a7c15ull) >> 32) & (p->size - 1);
 
-	while (p->slot[i].samples && (p->slot[i].rip != rip || p->slot[i].entry != entry))
+	while (p->slot[i].samples && (p->slot[i].rip != rip || p->slot[i].entry != entry ||
+					p->slot[i].caller != caller))
 		i = (i + 1) & (p->size - 1);
 	return i;
 }
@@ -63,7 +74,7 @@ static void code_grow(struct soft_profile *p)
 	p->slot = g_new0(struct profile_code, p->size);
 	for (i = 0; i < size; i++)
 		if (old[i].samples)
-			p->slot[code_place(p, old[i].rip, old[i].entry)] = old[i];
+			p->slot[code_place(p, old[i].rip, old[i].entry, old[i].caller)] = old[i];
 	g_free(old);
 }
 
@@ -92,17 +103,76 @@ static u32 entry_now(struct soft_profile *p, const struct soft_cpu *c)
 	return p->stack[slot].stack == stack ? p->stack[slot].entry : 0;
 }
 
+static guint caller_hash(gconstpointer key)
+{
+	const struct profile_caller *k = key;
+
+	return (guint)(((k->function ^ (u64)k->up << 44) * 0x9e3779b97f4a7c15ull) >> 32);
+}
+
+static gboolean caller_equal(gconstpointer a, gconstpointer b)
+{
+	const struct profile_caller *x = a, *y = b;
+
+	return x->function == y->function && x->up == y->up;
+}
+
+/* Start of the function that an address of code is in, 0 if it is in none. */
+static u64 function_start(struct soft_profile *p, const struct soft_cpu *c, u64 address)
+{
+	u32 slot = (u32)((address * 0x9e3779b97f4a7c15ull) >> 40) & (NR_FUNCTIONS - 1);
+	u64 offset;
+
+	if (p->function[slot].address != address) {
+		p->function[slot].address = address;
+		p->function[slot].start = 0;
+		if (symbols_find(c->svm->vm->symbols, address, &offset))
+			p->function[slot].start = address - offset;
+	}
+	return p->function[slot].start;
+}
+
+/* The chain of who called the code at c->rip, as 1 + an element of `caller`. */
+static u32 callers_now(struct soft_profile *p, struct soft_cpu *c)
+{
+	u64 address[CALLERS_MOST];
+	u32 nr = p->unwind ? soft_unwind(p->unwind, c, address, CALLERS_MOST) : 0, up = 0;
+
+	/* From the outermost in. */
+	while (nr--) {
+		/* A call may be its function's last instruction. */
+		struct profile_caller key = { .function = function_start(p, c, address[nr] - 1), .up = up }, *copy;
+		gpointer found;
+
+		if (!key.function)
+			continue;
+		found = g_hash_table_lookup(p->chain, &key);
+		if (!found) {
+			if (p->caller->len == CALLERS_MAX)
+				return up;
+			copy = g_new(struct profile_caller, 1);
+			*copy = key;
+			g_array_append_val(p->caller, key);
+			found = GUINT_TO_POINTER(p->caller->len);
+			g_hash_table_insert(p->chain, copy, found);
+		}
+		up = GPOINTER_TO_UINT(found);
+	}
+	return up;
+}
+
 void soft_profile_sample(struct soft_cpu *c, u64 stall)
 {
 	struct soft_profile *p = c->svm->profile;
 	struct profile_cpu *pc = &p->cpu[c->vcpu->id];
 	u64 now = soft_units(c), rip = c->cpl == 3 ? PROFILE_USER : c->rip;
-	u32 entry = c->cpl == 3 ? 0 : entry_now(p, c);
+	u32 entry = c->cpl == 3 ? 0 : entry_now(p, c), caller;
 	struct profile_code *code;
 
 	if (now <= pc->sampled)
 		return;
-	code = &p->slot[code_place(p, rip, entry)];
+	caller = c->cpl == 3 ? 0 : callers_now(p, c);
+	code = &p->slot[code_place(p, rip, entry, caller)];
 	if (!code->samples && p->used * 2 >= p->size) {
 		if (p->size == SLOTS_MAX) {
 			p->lost += now - pc->sampled;
@@ -110,11 +180,12 @@ void soft_profile_sample(struct soft_cpu *c, u64 stall)
 			return;
 		}
 		code_grow(p);
-		code = &p->slot[code_place(p, rip, entry)];
+		code = &p->slot[code_place(p, rip, entry, caller)];
 	}
 	p->used += !code->samples;
 	code->rip = rip;
 	code->entry = entry;
+	code->caller = caller;
 	code->samples++;
 	code->time += now - pc->sampled;
 	code->stall += MIN(stall, now - pc->sampled);
@@ -177,6 +248,9 @@ void soft_profile_start(struct vm *vm, u64 now)
 	soft_profile_destroy(svm);
 	p = svm->profile = g_new0(struct soft_profile, 1);
 	code_grow(p);
+	p->unwind = soft_unwind_create(soft_cpu(vm->vcpu[0]), vm->symbols);
+	p->caller = g_array_new(FALSE, FALSE, sizeof(struct profile_caller));
+	p->chain = g_hash_table_new_full(caller_hash, caller_equal, g_free, NULL);
 	p->cpu = g_new0(struct profile_cpu, vm->topo.nr_cpus);
 	for (i = 0; i < vm->topo.nr_cpus; i++) {
 		struct soft_cpu *c = soft_cpu(vm->vcpu[i]);
@@ -197,6 +271,9 @@ void soft_profile_destroy(struct soft_vm *svm)
 		svm->lines->profile = NULL;
 	}
 	if (p) {
+		soft_unwind_destroy(p->unwind);
+		g_array_unref(p->caller);
+		g_hash_table_unref(p->chain);
 		g_free(p->slot);
 		g_free(p->cpu);
 	}
@@ -210,7 +287,9 @@ static int by_code(const void *a, const void *b)
 
 	if (x->rip != y->rip)
 		return x->rip < y->rip ? -1 : 1;
-	return x->entry < y->entry ? -1 : x->entry > y->entry;
+	if (x->entry != y->entry)
+		return x->entry < y->entry ? -1 : 1;
+	return x->caller < y->caller ? -1 : x->caller > y->caller;
 }
 
 static void read_code(const struct soft_profile *from, struct profile *p)
@@ -218,6 +297,7 @@ static void read_code(const struct soft_profile *from, struct profile *p)
 	u32 i;
 
 	p->lost = from->lost;
+	g_array_append_vals(p->caller, from->caller->data, from->caller->len);
 	for (i = 0; i < from->size; i++)
 		if (from->slot[i].samples)
 			g_array_append_val(p->code, from->slot[i]);
