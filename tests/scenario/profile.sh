@@ -139,6 +139,29 @@ tap_like "user code" "$(cat folded.txt)" '^\[user\] [0-9]+$'
 tap_run "$fb" profile one.json --folded -
 tap_is "folded to standard output: the same" "$OUT" "$(cat folded.txt)"
 
+# --- phases ---
+
+cat >mark.c <<'END'
+#include <sys/io.h>
+int main(void)
+{
+	if (ioperm(0xf5, 1, 1))
+		return 1;
+	outb(16, 0xf5);
+	for (volatile int i = 0; i < 100000; i++)
+		;
+	outb(17, 0xf5);
+	return 0;
+}
+END
+tap_ok "a program that marks phases" cc -O1 -static -o mark mark.c
+run phases -q --profile --set run.repeat=1 --set guest.add="$TAP_DIR/mark:/bin/mark" --set run.command=mark
+tap_is "phases: status 0" "$RC" 0
+tap_is "a phase ends with each mark, the last with the region" \
+	"$(json phases.json 'cells.0.repeats.0.profile.phases.*.until' | tr '\n' ' ')" "16 17 end "
+tap_like "the loop is in the second" "$(json phases.json 'cells.0.repeats.0.profile.phases.1.time.user')" '^[1-9][0-9]{5}$'
+tap_like "and not in the last" "$(json phases.json 'cells.0.repeats.0.profile.phases.2.time.user')" '^([0-9]{1,5})?$'
+
 # --- a model without lines, a kernel without names ---
 
 cp "$BUILD/kernel/bzImage" .

@@ -136,9 +136,9 @@ struct engine_ops {
 	/* Start the random streams that guests can see (RDRAND) afresh from a repeat's seed. Between runs. */
 	void (*reseed)(struct vm *vm, u64 seed);
 	/*
-	 * Virtual time only, NULL elsewhere. A profile begins at a mark, `now` ns, and forgets the one before; read
-	 * what it has by another mark (callers only if vm->symbols was there at the start): with `all`, else only the classes of time. profile_clear() afterwards. What the
-	 * guest does is the same with one and without.
+	 * Virtual time only, NULL elsewhere. A profile begins at a mark, `now` ns, and forgets the one before; callers
+	 * are known only if vm->symbols is there by then. Read what it has by another mark: with `all`, else only the
+	 * classes of time; profile_clear() afterwards. What the guest does is the same with one and without.
 	 */
 	void (*profile_start)(struct vm *vm, u64 now);
 	void (*profile_read)(struct vm *vm, u64 now, bool all, struct profile *p);
