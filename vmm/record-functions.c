@@ -245,7 +245,8 @@ static void add_stacks(JsonObject *to, const struct profile *p, const struct sym
 
 		g_array_append_val(all, s);
 	}
-	qsort(all->data, all->len, sizeof(struct stack_time), by_stack_time);
+	if (all->len)
+		qsort(all->data, all->len, sizeof(struct stack_time), by_stack_time);
 	for (i = 0; i < all->len; i++) {
 		const struct stack_time *s = &g_array_index(all, struct stack_time, i);
 		JsonObject *o;

@@ -138,7 +138,8 @@ void line_profile_top(const struct line_profile *p, u32 most, GArray *top)
 	for (i = 0; i < p->size; i++)
 		if (p->slot[i].transfers)
 			g_array_append_val(top, p->slot[i]);
-	qsort(top->data, top->len, sizeof(struct profile_line), by_wait);
+	if (top->len)
+		qsort(top->data, top->len, sizeof(struct profile_line), by_wait);
 	if (top->len > most)
 		g_array_set_size(top, most);
 }

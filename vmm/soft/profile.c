@@ -301,7 +301,8 @@ static void read_code(const struct soft_profile *from, struct profile *p)
 	for (i = 0; i < from->size; i++)
 		if (from->slot[i].samples)
 			g_array_append_val(p->code, from->slot[i]);
-	qsort(p->code->data, p->code->len, sizeof(struct profile_code), by_code);
+	if (p->code->len)
+		qsort(p->code->data, p->code->len, sizeof(struct profile_code), by_code);
 }
 
 void soft_profile_read(struct vm *vm, u64 now, bool all, struct profile *p)
