@@ -304,8 +304,8 @@ static u64 line_jitter(struct soft_cpu *c, u64 most)
 }
 
 /* When the line can go and when it is here: after other transfers of it, and when memory and links have room. */
-static void line_schedule(struct soft_cpu *c, const struct line *l, u64 line, const struct line_queue *q, u64 latency,
-			  struct line_trip *trip)
+static void line_schedule(struct soft_cpu *c, const struct line *l, u64 line, const struct line_queue *q,
+			  enum line_kind kind, u64 latency, struct line_trip *trip)
 {
 	struct soft_lines *ls = c->svm->lines;
 	u64 *busy;
@@ -313,6 +313,10 @@ static void line_schedule(struct soft_cpu *c, const struct line *l, u64 line, co
 	trip->start = MAX(trip->now, (u64)l->busy * COST_CYCLE);
 	if (q)
 		trip->start = MAX(trip->start, q->last->turn.done);
+	if (kind == LINE_STREAM_WRITE) {	/* nothing comes; memory is busy when the line is written back */
+		trip->done = trip->start;
+		return;
+	}
 	if (trip->from == LINE_FROM_DRAM_LOCAL || trip->from == LINE_FROM_DRAM_REMOTE) {
 		busy = &ls->node_busy[home_node(ls, line)];
 		trip->start = MAX(trip->start, *busy);
@@ -353,9 +357,7 @@ static bool line_fetch(struct soft_cpu *c, struct line *l, u64 line, enum line_k
 		latency = way_from_core(ls, core, q->last->core, true, trip);
 	else
 		latency = line_way(ls, core, l, line, write, have, trip);
-	if (kind == LINE_STREAM_WRITE)
-		latency = 0;
-	line_schedule(c, l, line, q, latency, trip);
+	line_schedule(c, l, line, q, kind, latency, trip);
 	if (ls->profile && (trip->from == LINE_FROM_SOCKET || trip->from == LINE_FROM_REMOTE || trip->start > trip->now))
 		line_note(c, line, kind, trip);
 	if (retry && (q || trip->from == LINE_FROM_SOCKET || trip->from == LINE_FROM_REMOTE) &&
