@@ -15,6 +15,7 @@ struct options {
 	char *family;
 	gint explain;
 	gboolean native_only;
+	gboolean memory;
 	gboolean list;
 };
 
@@ -118,6 +119,8 @@ static bool parse(struct options *opt, int *argc, char ***argv)
 		{ "one", 'o', 0, G_OPTION_ARG_INT64, &opt->one, "only this snippet of the family, explained", "N" },
 		{ "explain", 'e', 0, G_OPTION_ARG_INT, &opt->explain, "explain so many of each family (3)", "N" },
 		{ "native-only", 0, 0, G_OPTION_ARG_NONE, &opt->native_only, "the host twice, for tests of the test", NULL },
+		{ "memory", 'm', 0, G_OPTION_ARG_NONE, &opt->memory,
+		  "soft under a memory model, other CPUs taking lines away", NULL },
 		{ "list", 'l', 0, G_OPTION_ARG_NONE, &opt->list, "names of families", NULL },
 		{ "tap", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &(gboolean){ FALSE }, "", NULL },
 		{ 0 }
@@ -133,6 +136,16 @@ static bool parse(struct options *opt, int *argc, char ***argv)
 	g_clear_error(&error);
 	g_option_context_free(context);
 	return ok;
+}
+
+/* What the memory model makes different has to have happened. */
+static void test_waits(struct test *t, u32 *points, u32 *failed)
+{
+	u64 waits = isa_soft_waits(t->soft);
+
+	printf("%s %u - instructions waited for lines, and were begun anew: %" PRIu64 "\n", waits ? "ok" : "not ok",
+	       ++*points, waits);
+	*failed += !waits;
 }
 
 static void test_all(struct test *t, u32 *points, u32 *failed)
@@ -176,8 +189,10 @@ int main(int argc, char **argv)
 	if (!t->native)
 		return 3;
 	if (!t->opt.native_only)
-		t->soft = isa_soft_new(isa_native_has_fsgsbase(t->native));
+		t->soft = isa_soft_new(isa_native_has_fsgsbase(t->native), t->opt.memory);
 	test_all(t, &points, &failed);
+	if (t->soft && t->opt.memory && !t->opt.family)
+		test_waits(t, &points, &failed);
 	printf("1..%u\n", points);
 	if (!points)
 		fprintf(stderr, "error: no family %s (--list)\n", t->opt.family);

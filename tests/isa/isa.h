@@ -97,7 +97,10 @@ void isa_native_run(struct isa_native *native, const struct isa_snippet *s, cons
 
 struct isa_soft;
 
-struct isa_soft *isa_soft_new(bool fsgsbase);
+/* With `memory`: under a memory model, while other vCPUs take lines of the snippet's memory away, at random by snippet. */
+struct isa_soft *isa_soft_new(bool fsgsbase, bool memory);
+/* How often an instruction had to wait for its line, and was begun anew. */
+u64 isa_soft_waits(const struct isa_soft *soft);
 void isa_soft_free(struct isa_soft *soft);
 void isa_soft_run(struct isa_soft *soft, const struct isa_snippet *s, const struct isa_image *image,
 		  struct isa_outcome *out);

@@ -11,7 +11,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "soft/soft.h"
+#include "soft/lines.h"
 #include "soft-fixture.h"
 
 #define HIGH		0xffffffff80000000ull
@@ -42,6 +42,8 @@ struct isa_soft {
 	struct soft_vm *svm;
 	struct isa_image *image;
 	struct x86_state start;
+	bool memory;
+	u64 waits;
 };
 
 static u64 *table(struct isa_soft *soft, gpa_t gpa)
@@ -98,7 +100,20 @@ static void soft_descriptors(struct isa_soft *soft)
 	}
 }
 
-struct isa_soft *isa_soft_new(bool fsgsbase)
+/* One vCPU; or, with the memory model, that, another thread of its core, and cores near and far to take its lines. */
+static struct soft_fixture *soft_machine(bool memory)
+{
+	struct topology_params params = { .sockets = 2, .cores = 2, .threads = 2, .memory = 4 * GIB };
+	struct cost_model model;
+
+	if (!memory)
+		return soft_fixture_new(RAM_MIB, 1);
+	soft_fixture_memory(&model);
+	model.v[COST_jitter] = 3000;
+	return soft_fixture_new_on(RAM_MIB, &params, &model);
+}
+
+struct isa_soft *isa_soft_new(bool fsgsbase, bool memory)
 {
 	const struct x86_segment code = { .selector = SEL_USER_CS, .attr = 0xa0fb, .limit = 0xffffffff };
 	const struct x86_segment data = { .selector = SEL_USER_DS, .attr = 0xc0f3, .limit = 0xffffffff };
@@ -106,7 +121,8 @@ struct isa_soft *isa_soft_new(bool fsgsbase)
 	struct isa_soft *soft = g_new0(struct isa_soft, 1);
 	struct x86_state *s = &soft->start;
 
-	soft->f = soft_fixture_new(RAM_MIB, 1);
+	soft->memory = memory;
+	soft->f = soft_machine(memory);
 	soft->svm = soft->f->vm.engine_data;
 	soft->image = soft_fixture_ram(soft->f, IMAGE, sizeof(struct isa_image));
 	soft_page_tables(soft);
@@ -123,6 +139,11 @@ struct isa_soft *isa_soft_new(bool fsgsbase)
 	s->idt.base = HIGH + IDT;
 	s->idt.limit = PAGE_SIZE - 1;
 	return soft;
+}
+
+u64 isa_soft_waits(const struct isa_soft *soft)
+{
+	return soft->waits;
 }
 
 void isa_soft_free(struct isa_soft *soft)
@@ -169,12 +190,61 @@ static void soft_unwind(struct isa_soft *soft, const struct x86_state *s, struct
 	out->regs.gpr[X86_RSP] = frame[3];
 }
 
+/* Another vCPU has a line of the snippet's memory now, or waits for one: as an instruction of its own would. */
+static void soft_take_line(struct isa_soft *soft, struct rng *rng)
+{
+	static const enum line_kind kinds[] = { LINE_READ, LINE_WRITE, LINE_LOCKED, LINE_STREAM_WRITE, LINE_WALK };
+	static const struct soft_op op = { .base = GPR_ZERO, .index = GPR_ZERO };
+	struct vm *vm = &soft->f->vm;
+	struct soft_cpu *c = soft_cpu(vm->vcpu[1 + rng_next(rng) % (vm->topo.nr_cpus - 1)]);
+	u64 line = IMAGE / LINE_BYTES + rng_next(rng) % (sizeof(struct isa_image) / LINE_BYTES);
+	enum line_kind kind = kinds[rng_next(rng) % ARRAY_SIZE(kinds)];
+
+	c->end = MAX(c->end - (u64)c->left, soft_units(soft_cpu(vm->vcpu[0])));
+	c->left = 0;
+	c->cur = &op;
+	c->insns++;
+	soft_line(c, line, kind, kind != LINE_WRITE && rng_next(rng) & 1);
+	c->cur = NULL;
+}
+
+/*
+ * Instruction by instruction for the first ones, or block by block: what the snippet's memory is in goes to
+ * others in between, so that almost any access has to wait for its line.
+ */
+static enum run_exit soft_run_robbed(struct isa_soft *soft, const struct isa_snippet *s, u64 until)
+{
+	struct vcpu *vcpu = soft->f->vm.vcpu[0];
+	struct soft_cpu *c = soft_cpu(vcpu);
+	enum run_exit why = RUN_DEADLINE;
+	bool single = s->number & 1;
+	struct rng rng;
+
+	rng_seed(&rng, s->number, s->len);
+	soft->f->turn_needed = true;
+	for (u32 turns = 0; turns < 200 && (why == RUN_DEADLINE || why == RUN_KICK); turns++) {
+		u64 now = vcpu->vm->engine->now(vcpu->vm, vcpu), n = rng_next(&rng) % 256;
+
+		while (n--)
+			soft_take_line(soft, &rng);
+		c->shadow |= single;
+		why = vcpu->vm->engine->run(vcpu, now + 1 + rng_next(&rng) % 64);
+		soft->waits += c->fault.vector == VEC_LINE;
+		c->fault.vector = 0;
+	}
+	soft->f->turn_needed = false;
+	if (why == RUN_DEADLINE || why == RUN_KICK)
+		why = soft_fixture_run(soft->f, 0, until);
+	return why;
+}
+
 void isa_soft_run(struct isa_soft *soft, const struct isa_snippet *s, const struct isa_image *image,
 		  struct isa_outcome *out)
 {
 	struct x86_state st = soft->start;
 	struct vm *vm = &soft->f->vm;
 	enum run_exit why;
+	u64 until;
 
 	soft_load(soft, s, image);
 	memcpy(st.gpr, s->in.gpr, sizeof(st.gpr));
@@ -184,7 +254,8 @@ void isa_soft_run(struct isa_soft *soft, const struct isa_snippet *s, const stru
 	st.gs.base = s->in.gs_base;
 	memcpy(st.fxsave, s->in.fx, sizeof(st.fxsave));
 	soft_fixture_set(soft->f, 0, &st);
-	why = soft_fixture_run(soft->f, 0, vm->engine->now(vm, vm->vcpu[0]) + MAX_NS);
+	until = vm->engine->now(vm, vm->vcpu[0]) + MAX_NS;
+	why = soft->memory ? soft_run_robbed(soft, s, until) : soft_fixture_run(soft->f, 0, until);
 	soft_fixture_get(soft->f, 0, &st);
 
 	memset(&out->regs, 0, sizeof(out->regs));

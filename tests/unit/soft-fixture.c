@@ -145,18 +145,20 @@ static void fixture_cpu_init(struct soft_fixture *f, u32 id)
 	soft_fixture_set(f, id, &reset);
 }
 
-struct soft_fixture *soft_fixture_new(u32 mem_mib, u32 nr_cpus)
+struct soft_fixture *soft_fixture_new_on(u32 mem_mib, const struct topology_params *params,
+					 const struct cost_model *model)
 {
-	struct topology_params params = { .sockets = 1, .cores = 1, .threads = nr_cpus, .memory = 4 * GIB };
 	struct soft_fixture *f = g_new0(struct soft_fixture, 1);
 	struct vm *vm = &f->vm;
+	u32 nr_cpus, nr_nodes, i;
 	char *err = NULL;
-	u32 i;
 
-	g_assert_cmpint(topology_init(&vm->topo, &params, &err), ==, 0);
+	g_assert_cmpint(topology_init(&vm->topo, params, &err), ==, 0);
+	nr_cpus = vm->topo.nr_cpus;
+	nr_nodes = vm->topo.nr_nodes;
 	vm->engine = &soft_engine;
 	vm->apic = APIC_XAPIC;
-	cost_default(&vm->cost);
+	vm->cost = *model;
 	vm->tsc_hz = cost(&vm->cost, clock);
 	g_mutex_init(&vm->lock);
 	inject_init(&vm->inject);
@@ -165,13 +167,48 @@ struct soft_fixture *soft_fixture_new(u32 mem_mib, u32 nr_cpus)
 	f->cpu = g_new0(struct vcpu, nr_cpus);
 	g_assert_cmpint(memory_create(&vm->mem), ==, 0);
 	g_assert_cmpint(vm->engine->vm_create(vm), ==, 0);
-	g_assert_cmpint(memory_add(&vm->mem, 0, mem_mib * MIB, 0), ==, 0);
-	g_assert_cmpint(vm->engine->memslot_add(vm, &vm->mem.slot[0]), ==, 0);
+	for (i = 0; i < nr_nodes; i++) {
+		g_assert_cmpint(memory_add(&vm->mem, i * (u64)mem_mib * MIB, mem_mib * MIB, i), ==, 0);
+		g_assert_cmpint(vm->engine->memslot_add(vm, &vm->mem.slot[i]), ==, 0);
+	}
 	for (i = 0; i < nr_cpus; i++)
 		fixture_cpu_init(f, i);
 	if (vm->engine->vm_start)
 		g_assert_cmpint(vm->engine->vm_start(vm), ==, 0);
 	return f;
+}
+
+struct soft_fixture *soft_fixture_new(u32 mem_mib, u32 nr_cpus)
+{
+	struct topology_params params = { .sockets = 1, .cores = 1, .threads = nr_cpus, .memory = 4 * GIB };
+	struct cost_model model;
+
+	cost_default(&model);
+	return soft_fixture_new_on(mem_mib, &params, &model);
+}
+
+void soft_fixture_memory(struct cost_model *m)
+{
+	static const struct {
+		enum cost_id id;
+		u64 v;
+	} memory[] = {
+		{ COST_cache_l1_kib, 2 }, { COST_cache_l1_ways, 2 }, { COST_cache_l2_kib, 4 }, { COST_cache_l2_ways, 4 },
+		{ COST_cache_l3_kib, 64 }, { COST_cache_l3_ways, 4 }, { COST_l2_hit, 9 * COST_CYCLE },
+		{ COST_l3_hit, 12500 }, { COST_line_sibling, 8500 }, { COST_line_socket_clean, 31000 },
+		{ COST_line_socket_dirty, 43000 }, { COST_line_remote_clean, 97000 }, { COST_line_remote_dirty, 127000 },
+		{ COST_line_hop, 40000 }, { COST_socket_links, 3 }, { COST_dram_local, 79000 },
+		{ COST_dram_remote, 139000 }, { COST_dram_line, 1500 }, { COST_link_line, 2300 }, { COST_l3_line, 1000 },
+		{ COST_stream_l2, 1700 }, { COST_stream_l3, 3100 }, { COST_stream_dram, 5300 },
+		{ COST_stream_remote, 9700 }, { COST_miss_window, 168 }, { COST_misses, 10 }, { COST_lock, 19 * COST_CYCLE },
+		{ COST_fence, 37 * COST_CYCLE }, { COST_pause, 11 * COST_CYCLE }, { COST_smt_slowdown, 3 * COST_RATIO / 2 },
+	};
+
+	cost_default(m);
+	m->memory = true;
+	m->v[COST_quantum] = 25;
+	for (size_t i = 0; i < ARRAY_SIZE(memory); i++)
+		m->v[memory[i].id] = memory[i].v;
 }
 
 void soft_fixture_free(struct soft_fixture *f)

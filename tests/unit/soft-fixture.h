@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A VM on the soft engine for unit tests, with nothing above the engine: RAM, a
- * topology, the default cost model, soft vCPUs made by the engine's own
+ * topology, a cost model, soft vCPUs made by the engine's own
  * operations. The upcalls of core/engine.h are recordable fakes. One thread only.
  */
 #ifndef TESTS_SOFT_FIXTURE_H
@@ -76,6 +76,14 @@ struct soft_fixture {
  * the machine starts from may be changed before the first vCPU runs.
  */
 struct soft_fixture *soft_fixture_new(u32 mem_mib, u32 nr_cpus);
+/* The same with any topology and cost model; each node has `mem_mib`, the one after the other. */
+struct soft_fixture *soft_fixture_new_on(u32 mem_mib, const struct topology_params *params,
+					 const struct cost_model *model);
+/*
+ * The default cost model with a [memory]: made-up numbers, each of which tells by itself what it is, no jitter, and
+ * caches so small that they are soon full: L1 of 16 sets of 2 ways, L2 of 16 of 4, L3 of 256 of 4.
+ */
+void soft_fixture_memory(struct cost_model *model);
 void soft_fixture_free(struct soft_fixture *f);
 /* Host pointer to `len` bytes of RAM at gpa; not NULL. Code that has run already may not be changed by it. */
 void *soft_fixture_ram(struct soft_fixture *f, gpa_t gpa, u64 len);
