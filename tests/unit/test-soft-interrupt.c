@@ -290,7 +290,7 @@ static void run_block(void)
 {
 	u64 until = soft_ns(g.c->svm, soft_units(g.c)) + 2;
 
-	soft_spend(g.c, soft_units_of(g.c->svm, until) - soft_units(g.c) - 1);
+	soft_spend(g.c, TIME_string, soft_units_of(g.c->svm, until) - soft_units(g.c) - 1);
 	g_assert_cmpint(g.f->vm.engine->run(&g.f->cpu[0], until), ==, RUN_DEADLINE);
 }
 
