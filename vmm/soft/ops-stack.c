@@ -183,13 +183,17 @@ static int op_enter(struct soft_cpu *c, const struct soft_op *op)
 	if (soft_push(c, op, soft_get_sized(c, X86_RBP, size), size))
 		goto fault;
 	frame = c->gpr[X86_RSP];
+	soft_sync(c, op);
 	for (i = 1; i < level; i++) {
 		u64 keep = c->gpr[X86_RSP];
 
-		/* The outer frames' pointers, read by way of BP with the stack's own rules. */
+		/*
+		 * The outer frames' pointers, read by way of BP with the stack's own rules. Where they lie in what
+		 * has been pushed by now, the instruction cannot be begun anew: no `op`, so no wait for a line.
+		 */
 		bp -= size;
 		c->gpr[X86_RSP] = bp;
-		if (soft_load_slow(c, op, soft_stack_va(c, 0), size))
+		if (soft_load_slow(c, NULL, soft_stack_va(c, 0), size))
 			goto fault;
 		c->gpr[X86_RSP] = keep;
 		if (soft_push(c, op, c->val[0], size))
