@@ -62,8 +62,9 @@ bool line_queue_join(struct soft_cpu *c, struct line *l, u64 line, bool write, c
 		queue_remove(ls, queue_of(ls, c->turn.line), c);
 	if (c->turn.insn != insn)
 		c->turn.retries = 0;
-	if (c->turn.retries++ == RETRIES)
+	if (c->turn.retries >= RETRIES)
 		return false;
+	c->turn.retries++;
 	q = queue_of(ls, line);
 	if (!q) {
 		q = &ls->queue[ls->nr_queues++];
