@@ -30,7 +30,7 @@ struct line_stream *line_stream(struct soft_core *core, u64 line, bool rep)
 
 	for (i = 0; i < LINE_STREAMS; i++) {
 		s = &core->stream[i];
-		if (s->next != line)
+		if (s->next != line || !line)	/* 0: none, and no stream goes on with a page's first line */
 			continue;
 		/* Prefetchers stop at a page's end (ORM, "Data prefetching"): the next page begins anew. */
 		s->next = (line + 1) % LINES_IN_PAGE ? line + 1 : 0;
