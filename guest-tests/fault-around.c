@@ -63,6 +63,7 @@ struct load {
 	bool want[NR_PATTERNS], share[NR_SHARINGS];
 	u32 threads[MAX_LIST], nr_threads;
 	u64 scale, stride;
+	u64 tries;		/* runs of each kind; the fewest faults count */
 	bool all_words;
 	const char *dir;
 	struct roi roi;
@@ -377,6 +378,12 @@ static void run_all(struct load *l)
 					continue;
 				faults = run(l, p, s, l->threads[t]);
 				total += faults;
+				for (u64 try = 1; try < l->tries; try++) {
+					u64 again = run(l, p, s, l->threads[t]);
+
+					total += again;
+					faults = again < faults ? again : faults;
+				}
 				report_run(l, s, faults);
 			}
 		}
@@ -385,6 +392,7 @@ static void run_all(struct load *l)
 	roi_send_counters(&l->roi);
 	roi_report(&l->roi, "runs.minor_faults", total, "faults");
 	roi_report(&l->roi, "scale", l->scale, "times");
+	roi_report(&l->roi, "tries", l->tries, "runs");
 	roi_report(&l->roi, "pages", l->pages, "pages");
 	roi_report(&l->roi, "stride_pages", l->stride / PAGE_BYTES, "pages");
 	roi_report(&l->roi, "words_of_a_page", l->all_words ? PAGE_WORDS : 1, "words");
@@ -403,6 +411,8 @@ static void usage(int status)
 		"  --scale N          the file is the published 16 GiB divided by N (2048: 8 MiB)\n"
 		"  --stride SIZE      one page of so many bytes (2MiB)\n"
 		"  --words all|one    of each page that sequential and random touch (all); one is faster, and faults are the same\n"
+		"  --tries N          do each run N times and report the fewest faults: in host time the start of a\n"
+		"                     process takes one or two more at times (1)\n"
 		"  --dir DIR          where the file is made (/tmp)\n");
 	exit(status);
 }
@@ -461,6 +471,8 @@ static bool parse_option(struct load *l, int c)
 	case 'w':
 		l->all_words = !strcmp(optarg, "all");
 		return l->all_words || !strcmp(optarg, "one");
+	case 'n':
+		return parse_u64(optarg, 1, 100, &l->tries);
 	case 'd':
 		l->dir = optarg;
 		return true;
@@ -474,7 +486,8 @@ static void parse_args(struct load *l, int argc, char **argv)
 		{ "patterns", required_argument, NULL, 'p' }, { "mm", required_argument, NULL, 'm' },
 		{ "threads", required_argument, NULL, 't' },  { "scale", required_argument, NULL, 's' },
 		{ "stride", required_argument, NULL, 'S' },   { "words", required_argument, NULL, 'w' },
-		{ "dir", required_argument, NULL, 'd' },      { "help", no_argument, NULL, 'h' },
+		{ "tries", required_argument, NULL, 'n' },    { "dir", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -498,7 +511,7 @@ int main(int argc, char **argv)
 
 	if (!l)
 		die(EXIT_MISMATCH, "no memory");
-	*l = (struct load){ .threads = { 1 }, .nr_threads = 1, .scale = 2048, .stride = TABLE_BYTES,
+	*l = (struct load){ .threads = { 1 }, .nr_threads = 1, .scale = 2048, .tries = 1, .stride = TABLE_BYTES,
 			    .all_words = true, .dir = "/tmp" };
 	memset(l->want, true, sizeof(l->want));
 	memset(l->share, true, sizeof(l->share));
