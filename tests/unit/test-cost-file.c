@@ -279,6 +279,7 @@ static void test_memory_units(struct fixture *f, const void *unused)
 	bad_memory(f, "smt_slowdown", "smt_slowdown = 0.9", "\"0.9\" is not between 1 and 8");
 	bad_memory(f, "smt_slowdown", "smt_slowdown = 1.5 # half", "a comment is a whole line");
 	bad_memory(f, "misses", "misses = 10ns", "is not a whole number");
+	bad_memory(f, "misses", "misses = 65", "\"65\" is not between 1 and 64");
 	fine(f, "jitter", "jitter = 0ns");
 	fine(f, "line_hop", "line_hop = 0.001ms");
 	g_assert_cmpuint(cost(&f->m, line_hop), ==, 1000000);

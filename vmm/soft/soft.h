@@ -223,7 +223,7 @@ struct line_window {
 	u32 regs;		/* what they loaded */
 };
 
-/* Stores that wait for their lines, in order. */
+/* Stores that wait for their lines, in order: no more than core/cost.def lets `misses` be. */
 #define LINE_NR_STORES	64u
 struct line_stores {
 	u64 last;		/* when all are done */
