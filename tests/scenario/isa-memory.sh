@@ -5,4 +5,4 @@
 # away between its instructions, so that those wait and are begun anew, and nothing else may come of it.
 
 . "$(dirname "$0")/../tap.sh"
-exec timeout -k 5 900 "$BUILD/tests/isa/isa-test" --memory --count 1000
+timeout -k 5 900 "$BUILD/tests/isa/isa-test" --memory --count 1000
