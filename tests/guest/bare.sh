@@ -5,7 +5,7 @@
 # check: the images of guest-tests/bare/ on the soft engine, on nested KVM and on plain
 # QEMU TCG. Each image speaks TAP. A point that fails must be in bare.expect, with the
 # reason; where CPUs disagree about one, that is printed (BARE_ENGINES="soft tcg": some
-# of them only; BARE_IMAGES likewise; BARE_EXPECT: another file).
+# of them only; BARE_IMAGES likewise; BARE_EXPECT: another file; BARE_COST_MODEL: for soft).
 
 . "$(dirname "$0")/../tap.sh"
 cd "$TAP_DIR" || exit 1
@@ -40,6 +40,7 @@ run_faultbed()	# LABEL ENGINE APIC WORDS
 	engine = $2
 	topology = 2x2x1
 	memory = 128MiB
+	${BARE_COST_MODEL:+cost_model = $BARE_COST_MODEL}
 	nodes = 1
 	apic = $3
 	[guest]

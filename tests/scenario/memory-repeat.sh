@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # With a memory model a result is the same to the byte again, booted and restored from a snapshot, with its cells in
-# another order; and the soft engine of TEST=hard boots with one.
+# another order; the soft engine of TEST=hard boots with one; the bare-metal tests pass.
 
 . "$(dirname "$0")/../tap.sh"
 cd "$TAP_DIR" || exit 1
@@ -70,5 +70,8 @@ scenario " topology-check -q && multi-fault 5" >hard.ini
 FAULTBED_VMM=$BUILD/gcc-hard/faultbed-vmm result hard hard.ini --no-snapshot
 tap_like "the hard build's lines go, too" "$(json hard.json 'cells.0.repeats.0.counters.soft_line_transfers_remote.value')" \
 	'^[1-9]'
+
+tap_ok "the bare-metal tests pass with it" env BARE_ENGINES=soft BARE_COST_MODEL=ivb-ep \
+	BARE_IMAGES="exceptions paging modes strings smc decimal" FAULTBED_BUILD="$BUILD" "$TOP/tests/guest/bare.sh"
 
 tap_done
