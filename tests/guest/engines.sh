@@ -222,7 +222,9 @@ done
 tap_is "mmap-file: loops" "$(report soft 0 loops_done)" 400
 equal "mmap-file: i_mmap_write" "$(counter kvm 0 i_mmap_write)" "$(counter soft 0 i_mmap_write)"
 tap_ok "mmap-file: twice a loop ($(counter soft 0 i_mmap_write))" test "$(counter soft 0 i_mmap_write)" -ge 800
-equal "mmap-file: faults" "$(counter kvm 0 guest_page_faults)" "$(counter soft 0 guest_page_faults)"
+# Five processes, whose start can differ by a fault each in host time.
+a=$(counter kvm 0 guest_page_faults) b=$(counter soft 0 guest_page_faults)
+tap_ok "mmap-file: faults, and start-ups ($a, $b)" test $((a - b)) -le 5 -a $((b - a)) -le 5
 
 # kv-server: requests are drawn by seed and client alone. Who comes first, a client's read or the other's request that gives the memory
 # back, is a matter of time, and so is one fault for each such request at most.
