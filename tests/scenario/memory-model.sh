@@ -112,14 +112,14 @@ for k in cpi l2_hit l3_hit dram_local dram_remote stream_l2 stream_l3 stream_dra
 	fence pause smt_slowdown l2_tlb_hit; do
 	near "$k" "$(figure "model.$k")" "$(key $k)"
 done
-# Jitter moves a transfer by half of the most, on average.
+# Jitter moves a transfer to both sides alike.
 for k in line_socket_clean line_socket_dirty line_remote_clean line_remote_dirty; do
-	near "$k" "$(figure "model.$k")" "$(calc "k('$k') + k('jitter') / 2")"
+	near "$k" "$(figure "model.$k")" "$(key $k)"
 done
 # The same by another way: loads that follow a chain through lines that another CPU wrote.
 for class in smt:sibling socket:socket_dirty remote:remote_dirty; do
 	near "a chain through lines that another CPU wrote, ${class%:*}" "$(figure "line.${class%:*}.dirty_ns")" \
-		"$(calc "k('line_${class#*:}') + cycles(k('cpi')) + ('$class' =~ /smt/ ? 0 : k('jitter') / 2)")"
+		"$(calc "k('line_${class#*:}') + cycles(k('cpi'))")"
 done
 # A REP string waits for the stream or for its own bytes, whichever takes longer.
 for where in l2 l3 dram remote; do

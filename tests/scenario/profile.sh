@@ -92,7 +92,7 @@ sums=$(perl -MJSON::PP -e '
 			$bad++ if abs($sum - $f->{self}) > 5 || $f->{stall} > $f->{self};
 		}
 		# Each entry of the lists is cut to whole cycles.
-		$bad++ if abs($found - $p->{sampled}) > 100 || $p->{sampled} > $all || $p->{sampled} < 0.99 * $all;
+		$bad++ if abs($found - $p->{sampled}) > 100 || $p->{sampled} > $all + 100 || $p->{sampled} < 0.99 * $all;
 		my $in = $p->{stacks_other};
 		$in += $_->{self} for @{$p->{stacks}};
 		$bad++ if abs($in - $p->{sampled}) > 300;
