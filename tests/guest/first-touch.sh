@@ -29,6 +29,7 @@ tap_is "status 0" "$RC" 0
 for cell in 0 1 2 3; do
 	part=$(json noise.json "cells.$cell.repeats.0.reports.second_level_ns.value")
 	tap_diag "$(json noise.json "cells.$cell.name"): $part ns, $(json noise.json "cells.$cell.repeats.0.reports.first_touch_slow.value") slow"
-	tap_ok "cell $cell: the delay of 5 ms is found" awk "BEGIN { exit !($part > 4990000 && $part < 5010000) }"
+	# A touch, or one of a recycled page, may have waited for a mapping or two besides.
+	tap_ok "cell $cell: the delay of 5 ms is found" awk "BEGIN { exit !($part > 4930000 && $part < 5070000) }"
 done
 tap_done
