@@ -56,6 +56,7 @@ struct reader {
 	u32 index;
 	pthread_t thread;
 	u64 sum, end_ns;
+	u64 faults;		/* of the pass */
 	bool done;
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -145,6 +146,16 @@ static const char *map_file(const struct load *l)
 	return at;
 }
 
+/* Minor faults of the calling thread so far. */
+static u64 own_faults(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_THREAD, &usage))
+		die_errno(EXIT_MISMATCH, "getrusage");
+	return (u64)usage.ru_minflt;
+}
+
 /*
  * In the rehearsal the pass is over one page of memory, and nobody waits: the code is in the address space before
  * several threads can meet at a page of it, which would be two faults or one by chance.
@@ -159,13 +170,16 @@ static void read_once(struct reader *r, bool rehearsal)
 	if (cpu_mask_test(&l->cpus.online, cpu) && cpu_bind(cpu))
 		die(EXIT_MISMATCH, "CPU %u", cpu);
 	r->sum = pass(l, (const char *)l->order, 1, r->index);
+	r->faults = own_faults();
 	if (write(l->ready[1], &byte, 1) != 1)
 		die_errno(EXIT_MISMATCH, "pipe");
 	/* Nobody writes: the end of the file lets all go at once. */
 	if (read(rehearsal ? l->open : l->gate[0], &byte, 1))
 		die_errno(EXIT_MISMATCH, "pipe");
+	r->faults = own_faults();
 	if (!rehearsal)
 		r->sum = pass(l, p, l->pages, r->index);
+	r->faults = own_faults() - r->faults;
 	r->end_ns = clock_ns();
 	r->done = !rehearsal;
 }
@@ -249,13 +263,17 @@ static void run_child(struct load *l, enum sharing sharing)
 static void report_run(const struct load *l, enum sharing sharing, u64 faults)
 {
 	char name[64];
-	u64 end = *l->begin_ns;
+	u64 end = *l->begin_ns, pass_faults = 0;
 
-	for (u32 i = 0; i < l->nr; i++)
+	for (u32 i = 0; i < l->nr; i++) {
+		pass_faults += l->reader[i].faults;
 		if (l->reader[i].end_ns > end)
 			end = l->reader[i].end_ns;
+	}
 	snprintf(name, sizeof(name), "%s.%s.%u.minor_faults", pattern_names[l->pattern], sharing_names[sharing], l->nr);
 	roi_report(&l->roi, name, faults, "faults");
+	snprintf(name, sizeof(name), "%s.%s.%u.pass_faults", pattern_names[l->pattern], sharing_names[sharing], l->nr);
+	roi_report(&l->roi, name, pass_faults, "faults");
 	snprintf(name, sizeof(name), "%s.%s.%u.ns", pattern_names[l->pattern], sharing_names[sharing], l->nr);
 	roi_report(&l->roi, name, end - *l->begin_ns, "ns");
 }
