@@ -92,7 +92,7 @@ equal "vulnerabilities" "$(fact kvm vulnerabilities | sed 's/; BHI: .*//')" "$(f
 # nothing is calibrated by the PIT. A guest that cannot calibrate its timer while the host is busy does without.
 messages()
 {
-	fact "$1" dmesg | sed -E 's/^(<[0-9]+>)?\[[^]]*\] //' | sort | grep -Ev \
+	fact "$1" dmesg | sed -E 's/^((<[0-9]+>)?\[ *[0-9.]+\] )+//' | sort | grep -Ev \
 		-e '^kvm-clock: using sched offset|^tsc: |^TSC deadline timer available|^\.\.TIMER: |^clocksource: tsc' \
 		-e '^Calibrating delay loop|^Last level [id]TLB|^smpboot: (CPU0|Total of)|^Performance Events: |^kvm_(intel|amd): ' \
 		-e '^sched_clock: |^sched: |^hrtimer: |^clockevents: |^watchdog: |^workqueue: .* hogged|^APIC (delta|timer|calibration|frequency)'
