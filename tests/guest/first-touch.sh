@@ -29,7 +29,8 @@ tap_is "status 0" "$RC" 0
 for cell in 0 1 2 3; do
 	part=$(json noise.json "cells.$cell.repeats.0.reports.second_level_ns.value")
 	tap_diag "$(json noise.json "cells.$cell.name"): $part ns, $(json noise.json "cells.$cell.repeats.0.reports.first_touch_slow.value") slow"
-	# A touch, or one of a recycled page, may have waited for a mapping or two besides.
-	tap_ok "cell $cell: the delay of 5 ms is found" awk "BEGIN { exit !($part > 4930000 && $part < 5070000) }"
+	# Where mappings go fast, a touch, or one of a recycled page, may have waited for one or two besides.
+	slack=$((cell < 2 ? 10000 : 70000))
+	tap_ok "cell $cell: the delay of 5 ms is found" test "$part" -gt $((5000000 - slack)) -a "$part" -lt $((5000000 + slack))
 done
 tap_done
