@@ -340,7 +340,7 @@ static int print_all(const struct session *s)
 {
 	g_autofree char *summary = in_folder(s->opt->output, "summary", ".tsv");
 	double seconds = 0;
-	u32 claims = 0, broken = 0;
+	u32 claims = 0, broken = 0, expected = 0, missed = 0;
 	int status = STATUS_DONE;
 
 	for (u32 i = 0; i < s->done->len; i++) {
@@ -350,10 +350,15 @@ static int print_all(const struct session *s)
 		seconds += e->seconds;
 		claims += e->claims;
 		broken += e->broken;
+		expected += e->expected;
+		missed += e->missed;
 		status = front_worse(status, e->status);
 	}
-	printf("\n engine %s: %u experiment%s, %u of %u claims hold, %.0f s\n", s->opt->engine, s->done->len,
-	       s->done->len == 1 ? "" : "s", claims - broken, claims, seconds);
+	printf("\n engine %s: %u experiment%s, %u of %u claims hold, ", s->opt->engine, s->done->len,
+	       s->done->len == 1 ? "" : "s", claims - broken, claims);
+	if (expected)
+		printf("%u of %u expectations missed, ", missed, expected);
+	printf("%.0f s\n", seconds);
 	fflush(stdout);
 	/* The table of all is not replaced by that of one. */
 	if (s->opt->all && experiment_write(summary, s->done))

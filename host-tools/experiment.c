@@ -16,6 +16,7 @@
 static const char *const kinds[] = {
 	[EXPERIMENT_ROW] = "row",
 	[EXPERIMENT_CLAIM] = "claim",
+	[EXPERIMENT_EXPECT] = "expect",
 	[EXPERIMENT_NOTE] = "note",
 	[EXPERIMENT_ERROR] = "error",
 };
@@ -77,6 +78,10 @@ char *experiment_line(struct experiment *e, const char *line)
 	if (kind == EXPERIMENT_CLAIM) {
 		e->claims++;
 		e->broken += strcmp(column[4], holds) != 0;
+	}
+	if (kind == EXPERIMENT_EXPECT) {
+		e->expected++;
+		e->missed += strcmp(column[4], holds) != 0;
 	}
 	l = g_new0(struct experiment_line, 1);
 	l->kind = kind;
@@ -159,6 +164,8 @@ static void table_claims(FILE *to, const struct experiment *e)
 			fputs(" note           ", to);
 		else if (l->kind == EXPERIMENT_ERROR)
 			fputs(" CHECK FAILED   ", to);
+		else if (l->kind == EXPERIMENT_EXPECT)
+			fputs(strcmp(l->column[4], holds) ? " MISS           " : " as published   ", to);
 		else
 			fputs(strcmp(l->column[4], holds) ? " DOES NOT HOLD  " : " holds          ", to);
 		show_text(to, l->column[1]);

@@ -16,6 +16,7 @@
 enum experiment_kind {
 	EXPERIMENT_ROW,		/* quantity, published, measured, note */
 	EXPERIMENT_CLAIM,	/* what must hold, "", detail, verdict */
+	EXPERIMENT_EXPECT,	/* what was published, "", detail, verdict; a miss is no failure */
 	EXPERIMENT_NOTE,
 	EXPERIMENT_ERROR,	/* the check could not go on */
 };
@@ -30,6 +31,7 @@ struct experiment {
 	char *name, *title;
 	GPtrArray *lines;	/* struct experiment_line */
 	u32 claims, broken;	/* claims, and how many of them do not hold */
+	u32 expected, missed;	/* expectations, and how many of them are missed */
 	double seconds;		/* of host time, runs and check */
 	int status;		/* enum status; STATUS_COMMAND_FAILED if a claim does not hold */
 };

@@ -17,21 +17,24 @@
 #
 #	row	QUANTITY	PUBLISHED	MEASURED	NOTE
 #	claim	WHAT MUST HOLD		DETAIL	holds | does not hold
+#	expect	WHAT WAS PUBLISHED, IN WORDS		DETAIL	holds | missed
 #	note	TEXT
 #	error	WHY THE CHECK COULD NOT GO ON			failed
 #
-# Exit status: 0 all claims hold, 1 one does not, 2 the check could not be made.
+# Exit status: 0 all claims hold, 1 one does not, 2 the check could not be made. An expectation that
+# is missed fails nothing, but is counted, and shown as MISS with its reason.
 #
 # Here a figure that is not there is never a number: value() gives undef, arithmetic on undef ends the
 # check with an error that names the figure (strict, and this warning as an error, are switched on
 # in the check as well), and row() prints n/a.
 package Experiment;
 use strict;
+use utf8;
 use warnings FATAL => 'uninitialized';
 use FindBin;
 use JSON::PP;
 
-my @EXPORT = qw(result cells value need repeats setting published row claim note finish);
+my @EXPORT = qw(result cells value need interval ratio plus_minus repeats setting published row claim expected note finish);
 my $dir = $ARGV[0];
 my (%read, %run, $run_read, @lines, $lacking, $error, $finished);
 my $failed = 0;
@@ -76,6 +79,16 @@ sub claim
 	my ($text, $holds, $detail) = @_;
 	$failed = 1 unless $holds;
 	line('claim', $text, '', $detail // '', $holds ? 'holds' : 'does not hold');
+	return $holds ? 1 : 0;
+}
+
+# What the published result lets one expect of this machine and kernel, where a miss is a finding and no defect: then it is shown
+# as a miss, and $why, which must be known before the run, says how it comes about and where that is shown.
+sub expected
+{
+	my ($text, $holds, $detail, $why) = @_;
+	die "expected \"$text\": without a reason why it may be missed it is a claim\n" unless length($why // '');
+	line('expect', $text, '', $holds ? $detail // '' : join('; ', grep { length } $detail // '', $why), $holds ? 'holds' : 'missed');
 	return $holds ? 1 : 0;
 }
 
@@ -208,6 +221,38 @@ sub need
 {
 	my ($cell, $name) = @_;
 	return value($cell, $name) // die "$lacking\n";
+}
+
+# Student's t of 95%, by degrees of freedom from 1; beyond the table the last one, which is a little too wide.
+my @student = (undef, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+	2.120, 2.110, 2.101, 2.093, 2.086);
+
+# The mean of a figure that must be there, and half the width of its 95% interval: undef with a single repeat.
+sub interval
+{
+	my ($cell, $name) = @_;
+	my $mean = need($cell, $name);
+	for my $of (qw(counters reports rates)) {
+		my $f = $cell->{summary}{$of}{$name};
+		next unless $f && is_number($f->{mean});
+		return ($mean, undef) unless is_number($f->{stderr}) && $f->{n} > 1;
+		return ($mean, $f->{stderr} * $student[$f->{n} - 1 > $#student ? $#student : $f->{n} - 1]);
+	}
+}
+
+# a / b of two means that were measured apart, and half the width of its interval, to first order; undef if one has none.
+sub ratio
+{
+	my ($a, $half_a, $b, $half_b) = @_;
+	return ($a / $b, undef) unless defined $half_a && defined $half_b;
+	return ($a / $b, abs($a / $b) * sqrt(($half_a / $a) ** 2 + ($half_b / $b) ** 2));
+}
+
+# The two as text.
+sub plus_minus
+{
+	my ($format, $mean, $half) = @_;
+	return sprintf($format, $mean) . (defined $half ? ' ± ' . sprintf($format, $half) : '');
 }
 
 # A figure repeat by repeat, of those that have it.

@@ -85,6 +85,10 @@ row('faults', $p->{value}, need($cell, 'guest_page_faults'), 'a note');
 row('nothing', undef, value($cell, 'no_such_figure'));
 claim('there are faults', value($cell, 'guest_page_faults') > 500, 'more than 500');
 claim('a setting is what it is', setting($cell, 'vm.memory') eq '128MiB');
+expected('it is as it was', 1, '7 as 7', 'another kernel');
+expected('it is what it was', 0, '8, not 7', 'another kernel');
+row('one repeat has no interval', undef, plus_minus('%d', 8, (interval($cell, 'guest_page_faults'))[1]));
+row('a ratio has one', undef, plus_minus('%.2f', ratio(10, 1, 5, 0.5)));
 finish();
 EOT
 tap_run "$fb" experiment ./good -o o
@@ -94,7 +98,11 @@ tap_like "its title is printed" "$OUT" '^ good: What a test is for$'
 tap_like "published beside measured" "$OUT" '^ faults +7 +[0-9]{3,}  a note$'
 tap_like "what is not there is n/a, not 0" "$OUT" '^ nothing +n/a +n/a$'
 tap_like "a claim and its detail" "$OUT" '^ holds +there are faults \(more than 500\)$'
-tap_like "how many hold" "$OUT" '1 experiment, 2 of 2 claims hold'
+tap_like "how many hold" "$OUT" '1 experiment, 2 of 2 claims hold, 1 of 2 expectations missed'
+tap_like "an expectation that is met" "$OUT" '^ as published +it is as it was \(7 as 7\)$'
+tap_like "one that is missed is shown, with its reason, and fails nothing" "$OUT" '^ MISS +it is what it was \(8, not 7; another kernel\)$'
+tap_like "no interval of one repeat" "$OUT" '^ one repeat has no interval +n/a +8$'
+tap_like "an interval of a ratio" "$OUT" '^ a ratio has one +n/a +2.00 ± 0.28$'
 tap_like "a scenario for another engine is left out" "$OUT" '^ note +left out$'
 tap_like "which is said" "$ERR" 'other.ini is not for engine soft: left out'
 tap_is "the result is where it belongs" "$(json o/good/small.json engine)" soft
@@ -133,6 +141,11 @@ setting((cells(result('small')))[0], 'vm.memry');
 finish();
 EOT
 tap_like "a key that the scenario lacks" "$OUT" '^error.*the scenario has no key vm.memry'
+again <<'EOT'
+expected('all is well', 0, 'it is not');
+finish();
+EOT
+tap_is "an expectation without a reason to miss it: status 2" "$RC" 2
 again <<'EOT'
 claim('the end is reached', 1);
 EOT
