@@ -140,6 +140,8 @@ static const char *counter_na(const struct vm *vm, const struct counter_desc *d)
 		return "apic = kernel: KVM's local APIC is not seen from here";
 	if (d->engines & OBS_EPT && !soft && !vm->inject.ept_serve)
 		return "second-level faults are served here only with inject.ept.* or inject.ept.count = yes; see kvm_pf_fixed";
+	if (d->engines & OBS_LINES && soft && !vm->cost.memory)
+		return "needs a cost model with caches, that is with a section [memory]";
 	if (!(d->engines & (soft ? OBS_SOFT : OBS_KVM | OBS_EPT)))
 		return "not observable on this engine";
 	return NULL;

@@ -121,6 +121,24 @@ tap_like "also of system calls" "$(member '0.profile.stacks.*.stack')" \
 tap_like "the counters of all VMs are in a line with a name" "$(member '0.profile.lines.*.name')" '^vm_node_stat\+0x'
 tap_is "lines are in the order of their waits" "$(member '0.profile.lines.*.wait' | sort -c -n -r 2>&1)" ""
 
+# --- misses of the last-level cache, a counter beside the faults ---
+
+misses=$(perl -MJSON::PP -e '
+	local $/;
+	open my $f, "<", "one.json" or die;
+	my $bad = 0;
+	for my $r (@{decode_json(<$f>)->{cells}[0]{repeats}}) {
+		my %c = map { $_ => $r->{counters}{$_}{value} // 0 } keys %{$r->{counters}};
+		my ($sum, $from) = (0, 0);
+		$sum += $_ for @{$r->{counters}{llc_misses}{per_vcpu}};
+		$from += $c{"soft_$_"} // 0 for qw(line_transfers_remote lines_dram_local lines_dram_remote);
+		# A page that is cleared has 64 lines that are taken but not fetched: some were there, in L3.
+		$bad++ if !$sum || $sum != $c{llc_misses} || $sum > $from || $sum / $c{guest_page_faults} > 64;
+	}
+	print "$bad bad\n";
+')
+tap_is "llc_misses is of all vCPUs, and part of the lines from other sockets and memory" "$misses" "0 bad"
+
 # --- shown again ---
 
 tap_run "$fb" profile one.json
@@ -168,6 +186,8 @@ cp "$BUILD/kernel/bzImage" .
 run simple --profile --set vm.cost_model=simple --set run.repeat=1 --kernel bzImage
 tap_is "no memory model, no System.map: status 0" "$RC" 0
 tap_is "no lines" "$(json simple.json 'cells.0.repeats.0.profile.lines')" "[]"
+tap_like "no misses of the last-level cache, which there is none of" "$(json simple.json 'cells.0.repeats.0.na.llc_misses')" '\[memory\]'
+tap_is "which are not 0" "$(json simple.json 'cells.0.repeats.0.counters.llc_misses')" ""
 tap_like "addresses for names" "$(json simple.json 'cells.0.repeats.0.profile.functions.*.function')" '^0xffffffff8[0-9a-f]{7}$'
 
 # --- what is refused ---

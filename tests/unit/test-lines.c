@@ -80,6 +80,47 @@ static void test_dirty(void)
 	lines_teardown(&t);
 }
 
+static u64 misses(const struct soft_cpu *c)
+{
+	return counter_read(&c->vcpu->counters, COUNTER_llc_misses);
+}
+
+/* What is counted as missed by the last-level cache, and what is not. */
+static void test_misses(void)
+{
+	struct lines_fixture t;
+	struct soft_cpu *a, *b, *far;
+
+	lines_setup(&t, 2, 2, 2, NULL);
+	a = lines_cpu(&t, 0, 0, 0), b = lines_cpu(&t, 0, 1, 0), far = lines_cpu(&t, 1, 0, 0);
+	lines_read(&t, a, A_LINE);
+	lines_read(&t, a, NODE_LINES + A_LINE);
+	g_assert_cmpuint(misses(a), ==, 2);
+	/* In L1; of the same socket, clean, to write, modified; in L3. */
+	lines_read(&t, a, A_LINE);
+	lines_read(&t, b, A_LINE);
+	lines_write(&t, b, A_LINE);
+	lines_read(&t, a, A_LINE);
+	g_assert_cmpuint(misses(a), ==, 2);
+	g_assert_cmpuint(misses(b), ==, 0);
+	/* Of the other socket, modified, and clean but to write. */
+	lines_read(&t, far, A_LINE);
+	lines_write(&t, b, A_LINE);
+	lines_write(&t, far, A_LINE);
+	g_assert_cmpuint(misses(far), ==, 2);
+	g_assert_cmpuint(misses(b), ==, 1);
+	/* A store's line comes later, but comes; that of a REP string's destination does not. */
+	lines_later(&t);
+	lines_access(&t, far, A_LINE + 200, LINE_WRITE);
+	g_assert_cmpuint(misses(far), ==, 3);
+	lines_access(&t, far, A_LINE + 300, LINE_STREAM_WRITE);
+	lines_access(&t, far, A_LINE + 301, LINE_STREAM_WRITE);
+	g_assert_cmpuint(misses(far), ==, 3);
+	lines_access(&t, far, A_LINE + 400, LINE_STREAM_READ);
+	g_assert_cmpuint(misses(far), ==, 4);
+	lines_teardown(&t);
+}
+
 /* Sockets that are not linked are as many hops away as their numbers differ in bits. */
 static void test_hops(void)
 {
@@ -278,6 +319,7 @@ int main(int argc, char **argv)
 	g_test_add_func("/lines/exclusive", test_exclusive);
 	g_test_add_func("/lines/shared", test_shared);
 	g_test_add_func("/lines/dirty", test_dirty);
+	g_test_add_func("/lines/misses", test_misses);
 	g_test_add_func("/lines/hops", test_hops);
 	g_test_add_func("/lines/capacity", test_capacity);
 	g_test_add_func("/lines/inclusion", test_inclusion);

@@ -27,6 +27,7 @@ enum counter {
 #define OBS_GUEST	BIT(4)	/* the guest kernel, through the channel or /proc */
 #define OBS_KSTAT	BIT(5)	/* KVM's binary statistics */
 #define OBS_DISK	BIT(6)	/* only with a disk */
+#define OBS_LINES	BIT(7)	/* only with a memory model */
 
 struct counter_desc {
 	const char *name;

@@ -145,6 +145,9 @@ void line_feel(struct soft_cpu *c, enum line_kind kind, const struct line_trip *
 {
 	if (trip->from != LINE_FROM_L1)
 		c->lines_from[trip->from]++;
+	/* A REP string's destination is not fetched: its lines are taken, and no core waits for them. */
+	if (trip->from >= LINE_FROM_DRAM_LOCAL && kind != LINE_STREAM_WRITE)
+		counter_add(&c->vcpu->counters, COUNTER_llc_misses, 1);
 	if (trip->granted)
 		return;		/* felt when it was asked for */
 	if (kind == LINE_LOCKED)
