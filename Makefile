@@ -62,7 +62,7 @@ SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \
 	virtio-blk virtio-mmio virtqueue
-SRC_top := cost-check cost-file run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
+SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-functions record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-topology compare cpio direct experiment front initramfs \
@@ -93,7 +93,7 @@ UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-
 	virtio-blk virtqueue
 UNIT_kvm := userfault
 UNIT_soft := line-cache line-profile line-random line-time lines mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-system soft-time soft-x87 tlb
-UNIT_top := console cost-file json-text lockstep report scenario snapshot
+UNIT_top := console cost-change cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare measure records summary
 
 # The soft engine's instructions against the host's: one program, tests/isa/NAME.c.

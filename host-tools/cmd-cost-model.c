@@ -175,15 +175,16 @@ static char *find_model(const char *name)
 }
 
 /* As a file would have it, but with a space before the unit; g_free(). */
-static char *value_text(const struct cost_model *m, u32 id)
+static char *value_text(u32 id, u64 value)
 {
 	const struct cost_desc *d = &cost_desc[id];
-	double v = (double)m->v[id];
+	double v = (double)value;
 
 	switch (d->kind) {
 	case COST_KIND_CYCLES:
 		v /= (double)COST_CYCLE;
-		return g_strdup_printf("%.4g cycle%s", v, v == 1 ? "" : "s");
+		/* As many digits as steps of 1/COST_CYCLE bear. */
+		return g_strdup_printf(v >= 1 && v < 100 ? "%.3g cycle%s" : "%.4g cycle%s", v, v == 1 ? "" : "s");
 	case COST_KIND_RATIO:
 		return g_strdup_printf("%.3g", v / (double)COST_RATIO);
 	case COST_KIND_HZ:
@@ -195,7 +196,24 @@ static char *value_text(const struct cost_model *m, u32 id)
 	case COST_KIND_COUNT:
 		break;
 	}
-	return g_strdup_printf("%" G_GUINT64_FORMAT "%s", (u64)m->v[id], g_str_has_suffix(d->name, "_kib") ? " KiB" : "");
+	return g_strdup_printf("%" G_GUINT64_FORMAT "%s", value, g_str_has_suffix(d->name, "_kib") ? " KiB" : "");
+}
+
+/* The range of an estimate, "" of what is none; g_free(). */
+static char *range_text(const struct cost_model *m, u32 id)
+{
+	g_autofree char *low = value_text(id, m->low[id]), *high = value_text(id, m->high[id]);
+	char *unit = strstr(low, " cycle");
+
+	if (m->low[id] == m->high[id])
+		return g_strdup("");
+	/* Cycles would be said a third time. */
+	if (unit)
+		*unit = '\0';
+	unit = strstr(high, " cycle");
+	if (unit)
+		*unit = '\0';
+	return g_strdup_printf("(%s..%s)", low, high);
 }
 
 /* Does a sentence end at this full stop? Not at that of an initial, as in "(J. Smith". */
@@ -244,11 +262,12 @@ static void print_section(const struct cost_model *m, const struct remarks *r, b
 
 	printf("\n[%s]\n", memory ? "memory" : "cost");
 	for (u32 i = 0; i < NR_COSTS; i++) {
-		g_autofree char *value = NULL;
+		g_autofree char *value = NULL, *range = NULL;
 
 		if (cost_desc[i].memory != memory)
 			continue;
-		value = value_text(m, i);
+		value = value_text(i, m->v[i]);
+		range = range_text(m, i);
 		if (r->source[i] && g_strcmp0(r->source[i], above)) {
 			if (whole)
 				print_source_whole(r->source[i]);
@@ -256,7 +275,7 @@ static void print_section(const struct cost_model *m, const struct remarks *r, b
 				print_source_short(r->source[i]);
 		}
 		above = r->source[i];
-		printf("  %-20s %14s  %s\n", cost_desc[i].name, value, cost_desc[i].meaning);
+		printf("  %-20s %14s  %-18s %s\n", cost_desc[i].name, value, range, cost_desc[i].meaning);
 	}
 }
 

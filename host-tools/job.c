@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cost-change.h"
 #include "cost-file.h"
 #include "initramfs.h"
 #include "machine/loader.h"
@@ -188,7 +189,7 @@ static bool cell_cost_model(struct cell *cell)
 			return false;
 		}
 	}
-	return !cost_file_load(cell->cost_model, &model);
+	return !cost_file_load(cell->cost_model, &model) && !cost_change(&model, s);
 }
 
 int job_settle(struct job *job)

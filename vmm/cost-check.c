@@ -16,14 +16,15 @@ struct check {
 	const struct cost_model *m;
 	GPtrArray *keys;		/* NULL: the model came from no file */
 	const char *origin;
+	const char *section;		/* that `keys` are in, NULL: each in its own */
 	struct scenario_problems *problems;
 };
 
 /* Where a key stands, or the whole model's place if it came from no file. */
 static const char *origin_of(const struct check *c, enum cost_id id)
 {
-	const struct scenario_key *k = c->keys ? scenario_key_find(c->keys, cost_section_of(id), cost_desc[id].name) :
-						 NULL;
+	const char *section = c->section ? c->section : cost_section_of(id);
+	const struct scenario_key *k = c->keys ? scenario_key_find(c->keys, section, cost_desc[id].name) : NULL;
 
 	return k ? k->origin : c->origin;
 }
@@ -82,17 +83,19 @@ static void check_quantum_lines(const struct check *c)
 {
 	static const enum cost_id latency[] = { COST_line_socket_clean, COST_line_socket_dirty, COST_line_remote_clean,
 						COST_line_remote_dirty };
-	enum cost_id least = latency[0];
+	enum cost_id least = latency[0], at;
 	u32 i;
 
 	for (i = 1; i < ARRAY_SIZE(latency); i++)
 		if (c->m->v[latency[i]] < c->m->v[least])
 			least = latency[i];
+	/* Of a change it may be the one or the other. */
+	at = c->section && !scenario_key_find(c->keys, c->section, "quantum") ? least : COST_quantum;
 	if (cost(c->m, quantum) * 1000 > c->m->v[least])
-		scenario_problem(c->problems, origin_of(c, COST_quantum),
-				 "cost.quantum: %lluns is more than the %gns of %s, the shortest way of a line between two cores; it is that at most",
+		scenario_problem(c->problems, origin_of(c, at),
+				 "cost.quantum: %lluns is more than the %gns of %s, the shortest way of a line between two cores; it is that at most%s",
 				 (unsigned long long)cost(c->m, quantum), (double)c->m->v[least] / 1e3,
-				 cost_desc[least].name);
+				 cost_desc[least].name, c->section ? " (cost.quantum = auto makes it so)" : "");
 }
 
 struct cache_keys {
@@ -213,8 +216,9 @@ static double unit_of(const struct cost_desc *d)
 }
 
 /* A file's values were judged as they were read. Half a step is what reading rounds off. */
-static void check_ranges(const struct cost_model *m, const char *origin, struct scenario_problems *problems)
+static void check_ranges(const struct check *c)
 {
+	const struct cost_model *m = c->m;
 	u32 i;
 
 	for (i = 0; i < NR_COSTS; i++) {
@@ -223,22 +227,40 @@ static void check_ranges(const struct cost_model *m, const char *origin, struct 
 
 		if (d->memory && !m->memory) {
 			if (m->v[i])
-				scenario_problem(problems, origin, "memory.%s has a value, but the model has no [memory]",
-						 d->name);
+				scenario_problem(c->problems, origin_of(c, i),
+						 "memory.%s has a value, but the model has no [memory]", d->name);
 		} else if (v < d->min * unit - 0.5 || v > d->max * unit + 0.5) {
-			scenario_problem(problems, origin, "%s.%s: %g is not between %g and %g", cost_section_of(i),
-					 d->name, v / unit, d->min, d->max);
+			scenario_problem(c->problems, origin_of(c, i), "%s.%s: %g is not between %g and %g",
+					 c->section ? c->section : cost_section_of(i), d->name, v / unit, d->min, d->max);
 		}
 	}
+}
+
+void cost_check_change(const struct cost_model *m, GPtrArray *keys, const char *origin,
+		       struct scenario_problems *problems)
+{
+	const struct check c = { .m = m, .keys = keys, .origin = origin, .section = "cost", .problems = problems };
+	u32 before = problems->count;
+
+	check_ranges(&c);
+	if (problems->count != before)
+		return;
+	check_tlbs(&c);
+	check_quantum_ipi(&c);
+	if (!m->memory)
+		return;
+	check_quantum_lines(&c);
+	check_caches(&c);
 }
 
 int cost_check(const struct cost_model *model, const char *origin)
 {
 	struct scenario_problems problems;
+	const struct check c = { .m = model, .origin = origin, .problems = &problems };
 	u32 count;
 
 	scenario_problems_init(&problems);
-	check_ranges(model, origin, &problems);
+	check_ranges(&c);
 	if (!problems.count)
 		cost_check_model(model, NULL, origin, &problems);
 	count = problems.count;

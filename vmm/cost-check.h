@@ -12,5 +12,11 @@
  */
 void cost_check_model(const struct cost_model *m, GPtrArray *keys, const char *origin,
 		      struct scenario_problems *problems);
+/*
+ * Judge one that a scenario has changed: values in range, and what the engine relies on, but not what would be
+ * odd for a machine. `keys` are the scenario's, `origin` the scenario. Any thread.
+ */
+void cost_check_change(const struct cost_model *m, GPtrArray *keys, const char *origin,
+		       struct scenario_problems *problems);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/nearest.h"
 #include "cost-check.h"
+#include "cost-value.h"
 #include "scenario-keys.h"
 
 static const char *const sections[] = { "cost", "memory" };
@@ -26,114 +27,17 @@ static const char *cost_section(const char *name, char **err)
 
 static const struct scenario_form cost_form = { .what = "cost model", .section = cost_section };
 
-/* The range of a cost as a file would write it. */
-static int out_of_range(const struct cost_desc *d, const char *text, char **err)
-{
-	switch (d->kind) {
-	case COST_KIND_CYCLES:
-		return scenario_fail(err, "\"%s\" is not between %g and %g cycles", text, d->min, d->max);
-	case COST_KIND_NS:
-		return scenario_fail(err, "\"%s\" is not between %gns and %gms", text, d->min, d->max / 1e6);
-	case COST_KIND_HZ:
-		return scenario_fail(err, "\"%s\" is not between %gMHz and %gGHz", text, d->min / 1e6, d->max / 1e9);
-	case COST_KIND_PS:
-		return scenario_fail(err, "\"%s\" is not between %gns and %.0fns", text, d->min / 1e3, d->max / 1e3);
-	case COST_KIND_RATIO:
-	case COST_KIND_COUNT:
-		break;
-	}
-	return scenario_fail(err, "\"%s\" is not between %g and %g", text, d->min, d->max);
-}
-
-/* Digits with at most one point among them: no sign, exponent, "inf" or hexadecimal. */
-static bool is_decimal(const char *text)
-{
-	const char *point = strchr(text, '.');
-
-	return g_ascii_isdigit(*text) && strspn(text, "0123456789.") == strlen(text) &&
-	       (!point || (g_ascii_isdigit(point[1]) && !strchr(point + 1, '.')));
-}
-
-static int parse_cycles(const struct cost_desc *d, const char *text, u64 *value, char **err)
-{
-	double cycles;
-
-	if (!is_decimal(text))
-		return scenario_fail(err, "\"%s\" is not a number of cycles: decimal and without a unit, like 7 or 0.5", text);
-	cycles = g_ascii_strtod(text, NULL);
-	if (cycles < d->min || cycles > d->max)
-		return out_of_range(d, text, err);
-	*value = (u64)(cycles * (double)COST_CYCLE + 0.5);
-	if (!*value && cycles > 0)
-		return scenario_fail(err, "\"%s\" is nothing: cycles are counted in steps of 1/%llu", text, COST_CYCLE);
-	return 0;
-}
-
-static int parse_ratio(const struct cost_desc *d, const char *text, u64 *value, char **err)
-{
-	double ratio;
-
-	if (!is_decimal(text))
-		return scenario_fail(err, "\"%s\" is not a ratio: decimal and without a unit, like 1.3", text);
-	ratio = g_ascii_strtod(text, NULL);
-	if (ratio < d->min || ratio > d->max)
-		return out_of_range(d, text, err);
-	*value = (u64)(ratio * (double)COST_RATIO + 0.5);
-	return 0;
-}
-
-static int parse_cost(const struct cost_desc *d, const char *text, u64 *value, char **err)
-{
-	int ret = 0;
-
-	switch (d->kind) {
-	case COST_KIND_CYCLES:
-		return parse_cycles(d, text, value, err);
-	case COST_KIND_RATIO:
-		return parse_ratio(d, text, value, err);
-	case COST_KIND_PS:
-		ret = scenario_parse_picoseconds(text, value, err);
-		break;
-	case COST_KIND_NS:
-		ret = scenario_parse_time(text, value, err);
-		break;
-	case COST_KIND_HZ:
-		ret = scenario_parse_frequency(text, value, err);
-		break;
-	case COST_KIND_COUNT:
-		if (!g_ascii_string_to_unsigned(text, 10, 0, UINT32_MAX, value, NULL))
-			return scenario_fail(err, "\"%s\" is not a whole number", text);
-		break;
-	}
-	if (!ret && ((double)*value < d->min || (double)*value > d->max))
-		return out_of_range(d, text, err);
-	return ret;
-}
-
-static int cost_find(const char *name)
-{
-	u32 i;
-
-	for (i = 0; i < NR_COSTS; i++)
-		if (strcmp(cost_desc[i].name, name) == 0)
-			return (int)i;
-	return -1;
-}
-
 /* A key that its section does not have: of the other one, or of none. */
 static void unknown_key(const struct scenario_key *k, int id, struct scenario_problems *problems)
 {
-	const char *names[NR_COSTS], *near;
-	u32 i;
+	const char *near;
 
 	if (id >= 0) {
 		scenario_problem(problems, k->origin, "%s.%s: no key of [%s]; it belongs to [%s]", k->section, k->key,
 				 k->section, cost_section_of(id));
 		return;
 	}
-	for (i = 0; i < NR_COSTS; i++)
-		names[i] = cost_desc[i].name;
-	near = nearest_name(k->key, names, NR_COSTS);
+	near = cost_nearest(k->key);
 	scenario_problem(problems, k->origin, "%s.%s: unknown key%s%s%s", k->section, k->key,
 			 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
@@ -145,7 +49,7 @@ static void take_key(struct cost_model *model, const struct scenario_key *k, str
 
 	if (id < 0 || strcmp(k->section, cost_section_of(id)) != 0)
 		unknown_key(k, id, problems);
-	else if (parse_cost(&cost_desc[id], k->value, &model->v[id], &err))
+	else if (cost_estimate_parse(&cost_desc[id], k->value, &model->v[id], &model->low[id], &model->high[id], &err))
 		scenario_problem(problems, k->origin, "%s.%s: %s%s", k->section, k->key, err,
 				 strstr(k->value, " #") ? " (a comment is a whole line)" : "");
 }

@@ -129,6 +129,8 @@ static JsonObject *cost_object(const struct vm *vm)
 
 	json_object_set_string_member(o, "name", vm->cost.name);
 	json_object_set_string_member(o, "sha256", vm->cost.digest);
+	if (vm->cost.changed)
+		json_object_set_boolean_member(o, "changed", TRUE);
 	json_object_set_boolean_member(o, "memory_model", vm->cost.memory);
 	return o;
 }

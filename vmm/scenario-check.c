@@ -176,6 +176,14 @@ static void check_engine(const struct scenario *s, struct scenario_problems *pro
 			scenario_problem(problems, origin_or_file(s, "cost_model"),
 					 "vm.cost_model: a cost model is for the soft engine; with %s the time is the host's",
 					 s->engine == ENGINE_KVM ? "kvm" : "nested");
+		for (u32 i = 0; i < s->keys->len; i++) {
+			const struct scenario_key *k = s->keys->pdata[i];
+
+			if (!strcmp(k->section, "cost"))
+				scenario_problem(problems, k->origin,
+						 "cost.%s: a cost model is for the soft engine; with %s the time is the host's",
+						 k->key, s->engine == ENGINE_KVM ? "kvm" : "nested");
+		}
 		if (s->apic == SCENARIO_APIC_X2APIC)
 			scenario_problem(problems, origin_or_file(s, "apic"),
 					 "vm.apic = x2apic: KVM does not hand x2APIC to user space; use xapic (ids to 254) or kernel, or engine = soft");

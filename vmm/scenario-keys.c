@@ -11,12 +11,13 @@
 
 #include "base/nearest.h"
 #include "core/inject.h"
+#include "cost-change.h"
 
 /* What the init in the guest has room for (guest-tests/init.c). */
 #define KNOB_MAX	32u
 #define KNOB_MAX_BYTES	31u	/* of a name and of a value */
 
-static const char *const sections[] = { "vm", "guest", "run", "inject", "vary" };
+static const char *const sections[] = { "vm", "guest", "run", "inject", "cost", "vary" };
 
 /* Keys of issues that come later; known so that the message can say more than "unknown". */
 static const char *const later_keys[] = {
@@ -473,7 +474,7 @@ const char *scenario_section(const char *name, char **err)
 
 	scenario_fail(
 		err,
-		"unknown section [%.40s]%s%s%s; there are [vm], [guest], [run], [inject] and [vary]",
+		"unknown section [%.40s]%s%s%s; there are [vm], [guest], [run], [inject], [cost] and [vary]",
 		name, near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "");
 	return NULL;
 }
@@ -497,6 +498,8 @@ bool scenario_key_known(const char *section, const char *key, char **err)
 
 	if (scenario_keydesc_find(section, key) || !strcmp(section, "inject"))
 		return true;
+	if (!strcmp(section, "cost"))
+		return cost_change_known(key, err);
 	if (is_knob(section, key)) {
 		if (knob_name_ok(key + strlen("knob.")))
 			return true;
@@ -560,6 +563,9 @@ int scenario_key_set(struct scenario *s, const char *section, const char *key, c
 	}
 	if (is_knob(section, key))
 		return set_knob(s, key + strlen("knob."), value, err);
+	/* Kept as a key: what it comes to is known with the cost model (cost-change.c). */
+	if (!strcmp(section, "cost"))
+		return cost_change_form(key, value, err);
 	/* "none" is how a cell of [vary] says that a point has no injection. */
 	if (!strcmp(value, "none"))
 		return 0;

@@ -70,7 +70,7 @@ extern const u32 scenario_nr_keydesc;
 const struct scenario_keydesc *scenario_keydesc_find(const char *section, const char *key);
 /* Does section.key exist, as far as its name tells? If not, *err (g_free()) names the nearest. */
 bool scenario_key_known(const char *section, const char *key, char **err);
-/* Store one key of [vm], [guest], [run] or [inject]. -EINVAL with *err. */
+/* Store one key of [vm], [guest], [run], [inject] or [cost]. -EINVAL with *err. */
 int scenario_key_set(struct scenario *s, const char *section, const char *key, const char *value,
 		     char **err);
 /* The section's name if it is one, else NULL and *err (g_free()) with the nearest. */

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "core/symbols.h"
+#include "cost-change.h"
 #include "cost-file.h"
 #include "machine/acpi.h"
 #include "machine/fdt.h"
@@ -326,13 +327,20 @@ static enum status vm_cost(struct vm *vm, const struct scenario *s, struct vm_se
 		if (s->cost_model && strcmp(s->cost_model, "none"))
 			fb_info("%s: vm.cost_model does nothing on %s, whose time is the host's",
 				scenario_origin(s, "vm", "cost_model"), vm->engine->name);
+		for (u32 i = 0; i < s->keys->len; i++) {
+			const struct scenario_key *k = s->keys->pdata[i];
+
+			if (!strcmp(k->section, "cost"))
+				fb_info("%s: cost.%s does nothing on %s, whose time is the host's", k->origin, k->key,
+					vm->engine->name);
+		}
 		return STATUS_DONE;
 	}
 	if (!setup->cost_model) {
 		fb_err("%s: no cost model: give --cost-model (faultbed run finds the project's own)", s->path);
 		return STATUS_BAD_INPUT;
 	}
-	if (cost_file_load(setup->cost_model, &vm->cost))
+	if (cost_file_load(setup->cost_model, &vm->cost) || cost_change(&vm->cost, s))
 		return STATUS_BAD_INPUT;
 #ifdef FAULTBED_HARD
 	vm->cost.v[COST_quantum] = 1;	/* the next vCPU's turn after every block */

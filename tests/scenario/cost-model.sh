@@ -21,17 +21,19 @@ tap_is "cost-model NAME: every key once" "$(sed -n 's/^  \([a-z][a-z0-9_]*\)  .*
 	sed -n 's/^\(COST\|MEMORY\)(\([a-z0-9_]*\),.*/\2/p' "$TOP/vmm/core/cost.def" | sort
 )"
 # The unit is set off from the number, and of a count it is the name's: what is left is the file's.
-tap_is "cost-model NAME: the file's values" "$(
-	sed -n 's/^  \([a-z][a-z0-9_]*\)  *\([0-9.]*\) \?\(GHz\|ns\|us\|KiB\|cycles\?\|\)  .*/\1 = \2\3/p' <<<"$OUT" |
-		sed 's/\(KiB\|cycles\?\)$//' | sort
+tap_is "cost-model NAME: the file's values, with the ranges of estimates" "$(
+	sed -n 's/^  \([a-z][a-z0-9_]*\)  *\([0-9.]*\) \?\(GHz\|ns\|us\|KiB\|cycles\?\|\)  \((.*)\)\? .*/\1 = \2\3 \4/p' <<<"$OUT" |
+		sed 's/\(KiB\|cycles\?\) / /; s/ \(ns\|us\)\>/\1/g; s/600ns/0.6us/; s/700ns/0.7us/; s/800ns/0.8us/; s/ $//' | sort
 )" "$(grep '^[a-z0-9_]* = ' "$TOP/cost-models/ivb-ep.ini" | sort)"
+tap_like "cost-model NAME: the range of an estimate" "$OUT" '^  line_remote_clean  *90 ns  \(63 ns\.\.105 ns\) '
+tap_like "cost-model NAME: and of cycles" "$OUT" '^  cpi  *1 cycle  \(0\.5\.\.1\.3\) '
 tap_like "cost-model NAME: where a number comes from" "$OUT" "^  # The E5-2680 v2's base frequency"
 first=$(grep -n '^  # .*page walk penalty' <<<"$OUT" | cut -d: -f1)
 tap_like "cost-model NAME: once for all the keys below it" "$(sed -n "$((first + 1)),$((first + 2))p" <<<"$OUT" | tr '\n' ' ')" \
 	'walk_step .*walk_start '
 short=$(wc -l <<<"$OUT")
 tap_run "$BUILD/faultbed" cost-model --sources ivb-ep
-tap_like "cost-model --sources: in full" "$OUT" '^  # .*and 12.2 from afar'
+tap_like "cost-model --sources: in full" "$OUT" '^  # prefetcher of L2 at its best, which can have 16 lines under way'
 tap_is "cost-model --sources: longer than without" "$(($(wc -l <<<"$OUT") > short))" 1
 
 tap_run "$BUILD/faultbed" cost-model simple
@@ -45,6 +47,13 @@ tap_is "bad: local memory slower than remote" "$RC" 2
 tap_like "bad: local memory slower than remote: file, line and what is right" "$ERR" \
 	"error: \./mine\.ini:$line: memory\.dram_local: 500ns is more than the 122ns of dram_remote; it is that at most"
 tap_is "bad: nothing printed" "$OUT" ""
+for range in "200 (210..220)" "200 (100..150)" "200 (100)" "200 100..300" "200 (..300)" "200 (100..300" "200 (100..1e9)"; do
+	sed "s/^cr3_write = .*/cr3_write = $range/" "$TOP/cost-models/ivb-ep.ini" >mine.ini
+	line=$(grep -n '^cr3_write' mine.ini | cut -d: -f1)
+	tap_run "$BUILD/faultbed" cost-model ./mine.ini
+	tap_is "bad: cr3_write = $range: status" "$RC" 2
+	tap_like "bad: cr3_write = $range: file and line" "$ERR" "^error: \./mine\.ini:$line: cost\.cr3_write: "
+done
 tap_run "$BUILD/faultbed" cost-model ivbep
 tap_is "bad: a name there is not" "$RC" 2
 tap_like "bad: a name there is not: the nearest" "$ERR" 'no cost model "ivbep"; did you mean ivb-ep\?'

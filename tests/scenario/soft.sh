@@ -146,5 +146,22 @@ refused "a cost model that is not there" 'there is no .*/cost-models/no-such.ini
 refused "a cost model's file that is not there" 'vm.cost_model: there is no file .*no-such.ini' vm.cost_model=./no-such.ini
 sed 's/^cpi = .*/cpi = fast/' "$TOP/cost-models/simple.ini" >bad.ini
 refused "a cost model that is wrong" 'bad.ini:[0-9]+: cost.cpi: "fast" is not a number of cycles' vm.cost_model=./bad.ini
+sed 's/^cpi = .*/cpi = 1 (2..3)/' "$TOP/cost-models/simple.ini" >bad.ini
+refused "a number below its own range" 'bad.ini:[0-9]+: cost.cpi: 1 is less than the low end of its range, 2' vm.cost_model=./bad.ini
+refused "a change of a number that there is not" '^error: --set: cost.exeption: no number of a cost model; did you mean exception\?' cost.exeption=1
+refused "a change to no number" '^error: --set: cost.cpi: "fast" is not a number of cycles.*; or \*FACTOR, low or high' cost.cpi=fast
+refused "a change of what the model has not" '^error: --set: cost.dram_local: simple has no \[memory\]' cost.dram_local=*2
+refused "a change that the engine cannot bear" '^error: --set: cost.ipi_smt: 5ns is shorter than the quantum' cost.ipi_smt=5ns
+
+# --- numbers of the cost model changed ---
+
+tap_run "$BUILD/faultbed" run load.ini -q -o plain.json --set run.repeat=1
+tap_run "$BUILD/faultbed" run load.ini -q -o dear.json --set run.repeat=1 --set 'cost.exception=*2'
+tap_is "an exception twice as dear: status" "$RC" 0
+tap_is "the model is said to be changed" "$(json dear.json 'cells.*.vm.cost_model.changed' | sort -u)" true
+tap_is "and else not" "$(json plain.json 'cells.*.vm.cost_model.changed')" ""
+tap_is "it has another digest" "$(cat plain.json dear.json | grep -A2 '"cost_model": {' | sed -n 's/.*"sha256": //p' | sort -u | wc -l)" 2
+tap_is "exceptions and interrupts take longer" "$(
+	for f in plain dear; do json $f.json 'cells.0.repeats.0.counters.soft_time_event.per_vcpu.0'; done | sort -n -u | wc -l)" 2
 
 tap_done

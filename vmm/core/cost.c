@@ -60,4 +60,6 @@ void cost_default(struct cost_model *model)
 	memset(model, 0, sizeof(*model));
 	strcpy(model->name, "simple");
 	memcpy(model->v, simple, sizeof(simple));
+	memcpy(model->low, simple, sizeof(simple));
+	memcpy(model->high, simple, sizeof(simple));
 }

@@ -42,7 +42,9 @@ struct cost_model {
 	char name[64];
 	char digest[65];	/* SHA-256 of the file's text, hex: part of a snapshot's key and of results */
 	bool memory;		/* there is a [memory]: caches and lines are modelled; if not, its values are 0 */
+	bool changed;		/* by a scenario (vmm/cost-change.h): no longer what the file says */
 	u64 v[NR_COSTS];	/* in the unit of the kind */
+	u64 low[NR_COSTS], high[NR_COSTS];	/* of an estimate, where the file believes it to lie; else the value */
 };
 
 /* The section of a key: "memory" or "cost". */
