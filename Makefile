@@ -408,6 +408,15 @@ bench-counters: all images
 	$(Q)+without=$$(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS V=$(V) images/kernel-build.sh --no-series) && \
 		host-tools/bench-counters.pl --faultbed $(O)/faultbed --with $(KERNEL)/bzImage --without "$$without/bzImage"
 
+# How far a result hangs on numbers that nobody has measured: by default the difference of the EP and the EX box, in short runs.
+# SCENARIO=FILE: of another one; FAST=1: a few numbers only; SENSITIVITY="--parts ...": options of the script.
+SCENARIO ?= scenarios/ep-ex.ini --set run.warmup=1ms --set run.duration=2ms --set run.repeat=1
+SENSITIVITY ?=
+.PHONY: bench-sensitivity
+bench-sensitivity: all images
+	@mkdir -p out/sensitivity
+	$(Q)host-tools/bench-sensitivity.pl --faultbed $(O)/faultbed --out out/sensitivity $(if $(FAST),--fast) $(SENSITIVITY) $(SCENARIO)
+
 # Soft under a cost model measured on this host, against this host. Wants an idle one.
 .PHONY: bench-native
 bench-native: all images
@@ -446,6 +455,7 @@ help:
 	@echo "make experiments    the published results, before and after, measured beside published (ENGINE=soft, nested, kvm)"
 	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG"
 	@echo "make bench-counters what the kernel patches cost, instructions per fault and context switch, against a kernel without"
+	@echo "make bench-sensitivity  how far a result (SCENARIO=FILE) hangs on the cost models' estimates, on the quantum, on chance"
 	@echo "make bench-native   soft under a cost model measured on this host, against this host's own page faults"
 	@echo "make deps deps-undo install what the build needs; take that back"
 	@echo "make clean distclean"
