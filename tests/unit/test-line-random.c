@@ -38,12 +38,11 @@ static void check_filters(const struct random_test *r, const struct soft_core *c
 
 	for (i = 0; i < core->nr_threads; i++) {
 		const struct soft_cpu *c = core->thread[i];
-		u64 f = c->filter[line_filter_slot(line)];
 
-		if (!(f & LINE_VALID) || f >> 2 != line)
+		if (!line_filter_hit(c, line, false))
 			continue;
 		g_assert_true(in_l1);
-		if (f & LINE_WRITABLE) {
+		if (line_filter_hit(c, line, true)) {
 			g_assert_cmpuint(l->owner, ==, core->id + 1);
 			g_assert_true(l->modified);
 			g_assert_cmpuint(l->writer, ==, c->thread + 1);

@@ -144,7 +144,7 @@ void soft_lines_attach(struct soft_cpu *c)
 	const struct topology_cpu *cpu = &topo->cpu[c->vcpu->id];
 	struct soft_core *core = &c->svm->lines->core[cpu->socket * topo->cores + cpu->core];
 
-	c->filter = g_new0(u64, LINE_NR_FILTER);
+	c->filter = g_new0(u32, LINE_NR_FILTER);
 	c->core = core;
 	c->thread = (u8)cpu->thread;
 	core->node = cpu->node;
@@ -167,7 +167,7 @@ void soft_lines_reset(struct soft_vm *svm)
 		core->next_stream = 0;
 		for (t = 0; t < core->nr_threads; t++) {
 			core->thread[t]->turn = (struct line_turn){ 0 };
-			memset(core->thread[t]->filter, 0, LINE_NR_FILTER * sizeof(u64));
+			memset(core->thread[t]->filter, 0, LINE_NR_FILTER * sizeof(u32));
 			core->thread[t]->window = (struct line_window){ 0 };
 			core->thread[t]->stores = (struct line_stores){ 0 };
 		}

@@ -14,11 +14,10 @@
 /* Filter entries of all threads of a core, of one line. */
 static void core_unfilter(const struct soft_core *core, u64 line)
 {
-	u32 slot = line_filter_slot(line), i;
+	u32 i;
 
 	for (i = 0; i < core->nr_threads; i++)
-		if (core->thread[i]->filter[slot] >> 2 == line)
-			core->thread[i]->filter[slot] = 0;
+		line_filter_drop(core->thread[i], line);
 }
 
 static void core_drop(struct soft_core *core, u64 line)
@@ -276,12 +275,12 @@ static void line_take(struct soft_lines *ls, struct soft_core *core, struct line
 static bool line_siblings(struct soft_cpu *c, struct soft_core *core, struct line *l, u64 line, bool write)
 {
 	bool theirs = l->writer && l->writer != c->thread + 1;
-	u32 slot = line_filter_slot(line), i;
+	u32 i;
 
 	if (write) {
 		for (i = 0; i < core->nr_threads; i++)
-			if (core->thread[i] != c && core->thread[i]->filter[slot] >> 2 == line)
-				core->thread[i]->filter[slot] = 0;
+			if (core->thread[i] != c)
+				line_filter_drop(core->thread[i], line);
 		l->writer = c->thread + 1u;
 		l->modified = 1;
 	} else if (theirs) {
@@ -295,7 +294,7 @@ static void line_to_filter(struct soft_cpu *c, const struct line *l, u64 line)
 {
 	bool writable = l->owner == c->core->id + 1 && l->writer == c->thread + 1;
 
-	c->filter[line_filter_slot(line)] = line << 2 | LINE_VALID | (writable ? LINE_WRITABLE : 0);
+	c->filter[line_filter_slot(line)] = line_filter_tag(line) & ~(writable ? 0 : LINE_WRITABLE);
 }
 
 static u64 line_jitter(struct soft_cpu *c, u64 most)

@@ -34,15 +34,17 @@ enum line_kind {
 
 /*
  * The filter: lines that an access of this vCPU finds in its core's L1 with the right it needs, by the line's low
- * bits. A hit costs nothing and changes nothing, so what the filter holds can never be seen in a result.
+ * bits; the rest of its number, which is below 2^32, is in the entry. A hit costs nothing and changes nothing, so what
+ * the filter holds can never be seen in a result.
  */
-#define LINE_NR_FILTER	512u
-#define LINE_VALID	1ull
-#define LINE_WRITABLE	2ull
+#define LINE_FILTER_BITS	9u
+#define LINE_NR_FILTER	(1u << LINE_FILTER_BITS)
+#define LINE_VALID	1u
+#define LINE_WRITABLE	2u
 
-static inline u64 line_filter_tag(u64 line)
+static inline u32 line_filter_tag(u64 line)
 {
-	return line << 2 | LINE_VALID | LINE_WRITABLE;
+	return (u32)(line >> LINE_FILTER_BITS) << 2 | LINE_VALID | LINE_WRITABLE;
 }
 static inline u32 line_filter_slot(u64 line)
 {
@@ -51,9 +53,17 @@ static inline u32 line_filter_slot(u64 line)
 /* Is this access one that the model need not see? */
 static inline bool line_filter_hit(const struct soft_cpu *c, u64 line, bool write)
 {
-	u64 tag = c->filter[line_filter_slot(line)];
+	u32 tag = c->filter[line_filter_slot(line)];
 
 	return (write ? tag : tag | LINE_WRITABLE) == line_filter_tag(line);
+}
+/* An access of this vCPU to the line, or only one that writes, is to be seen by the model. True: it was not until now. */
+static inline bool line_filter_drop(struct soft_cpu *c, u64 line)
+{
+	if (!line_filter_hit(c, line, false))
+		return false;
+	c->filter[line_filter_slot(line)] = 0;
+	return true;
 }
 
 /*

@@ -129,11 +129,10 @@ static inline u8 *soft_line_shortcut(struct soft_cpu *c, const struct soft_op *o
 	struct soft_sc *sc = soft_sc_of(c, va);
 	u64 line;
 
-	if (unlikely(((va & ~(PAGE_SIZE - 1)) | SOFT_LINES_TAG) != (write ? sc->wtag : sc->rtag) ||
-		     (va & (LINE_BYTES - 1)) + len > LINE_BYTES))
+	if (unlikely(!soft_sc_in_line(write ? sc->wtag : sc->rtag, va, len)))
 		return NULL;
 	sc->used = 1;
-	line = (u64)sc->pfn * LINES_IN_PAGE + (va >> LINE_SHIFT & (LINES_IN_PAGE - 1));
+	line = soft_sc_line(sc, va);
 	if (unlikely(kind == LINE_LOCKED || (!line_filter_hit(c, line, write) && !soft_is_locked(op)))) {
 		if (op)
 			soft_sync(c, op);

@@ -74,7 +74,7 @@ static int op_bit_mr_##type(struct soft_cpu *c, const struct soft_op *op)	\
 	u64 ea = soft_bit_ea_##type(c, op);					\
 	type v;									\
 										\
-	if (op->aux != BIT_TEST && !soft_fast_write(c, ea, sizeof(type)) &&	\
+	if (op->aux != BIT_TEST && !soft_fast_rmw(c, op, ea, sizeof(type)) &&	\
 	    soft_check_write(c, op, ea, sizeof(type)))				\
 		return soft_faulted(c, op);					\
 	SOFT_LOAD(c, op, v, ea, type);						\

@@ -127,7 +127,7 @@ static inline __attribute__((always_inline)) int name##_body(struct soft_cpu *c,
 		if (soft_store_slow((c), (op), rmw_va, (c)->val, sizeof(type)))	\
 			return soft_faulted((c), (op));				\
 	} else {								\
-		void *rmw_p = soft_fast_write((c), rmw_va, sizeof(type));	\
+		void *rmw_p = soft_fast_rmw((c), (op), rmw_va, sizeof(type));	\
 		if (unlikely(!rmw_p))						\
 			return twin((c), (op));					\
 		memcpy(&old, rmw_p, sizeof(type));				\

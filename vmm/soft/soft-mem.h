@@ -3,7 +3,8 @@
  * Fast paths of loads and stores, inlined into operations' functions. A compare
  * against the shortcut's tag checks page, rights and that the access does not
  * cross the page's end, in one: the page of the last byte must be the tagged one,
- * and a page and its neighbour never share a slot.
+ * and a page and its neighbour never share a slot. With a memory model no tag is
+ * like that; then the access also has to lie in a line that the filter has.
  *
  * No local's address may escape from a function that ends in SOFT_NEXT, or the
  * compiler gives up the tail call; hence values come back in c->val.
@@ -13,7 +14,7 @@
 
 #include <string.h>
 
-#include "soft/soft.h"
+#include "soft/lines.h"
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
@@ -41,12 +42,25 @@ static inline void *soft_host(u64 address)
 	return (void *)(uintptr_t)address;
 }
 
+/* The line of an address that has a shortcut. */
+static inline u64 soft_sc_line(const struct soft_sc *sc, u64 va)
+{
+	return (u64)sc->pfn * LINES_IN_PAGE + (va >> LINE_SHIFT & (LINES_IN_PAGE - 1));
+}
+
+/* With a memory model: has the access a shortcut, tagged so, and lies in one line? */
+static inline bool soft_sc_in_line(u64 tag, u64 va, u32 len)
+{
+	return ((va & ~(PAGE_SIZE - 1)) | SOFT_LINES_TAG) == tag && (va & (LINE_BYTES - 1)) + len <= LINE_BYTES;
+}
+
 /* Host pointer to `len` bytes at va that may be read / written, NULL if the slow path has to decide. */
 static inline void *soft_fast_read(struct soft_cpu *c, u64 va, u32 len)
 {
 	struct soft_sc *sc = soft_sc_of(c, va);
 
-	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->rtag))
+	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->rtag) &&
+	    !(soft_sc_in_line(sc->rtag, va, len) && line_filter_hit(c, soft_sc_line(sc, va), false)))
 		return NULL;
 	sc->used = 1;
 	return soft_host(va + sc->addend);
@@ -56,7 +70,24 @@ static inline void *soft_fast_write(struct soft_cpu *c, u64 va, u32 len)
 {
 	struct soft_sc *sc = soft_sc_of(c, va);
 
-	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->wtag))
+	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->wtag) &&
+	    !(soft_sc_in_line(sc->wtag, va, len) && line_filter_hit(c, soft_sc_line(sc, va), true)))
+		return NULL;
+	sc->used = 1;
+	return soft_host(va + sc->addend);
+}
+
+/*
+ * The same for the read-modify-write that op is. A locked one costs more than a hit does,
+ * so with a memory model the slow path has it.
+ */
+static inline void *soft_fast_rmw(struct soft_cpu *c, const struct soft_op *op, u64 va, u32 len)
+{
+	struct soft_sc *sc = soft_sc_of(c, va);
+
+	if (unlikely(((va + len - 1) & ~(PAGE_SIZE - 1)) != sc->wtag) &&
+	    !(op->dst != DST_LOCKED && soft_sc_in_line(sc->wtag, va, len) &&
+	      line_filter_hit(c, soft_sc_line(sc, va), true)))
 		return NULL;
 	sc->used = 1;
 	return soft_host(va + sc->addend);

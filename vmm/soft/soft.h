@@ -100,8 +100,8 @@ struct soft_op {
  * removes or changes a TLB entry drops its shortcuts. `used` is the entry's
  * reference bit for replacement.
  *
- * With a memory model the tags have SOFT_LINES_TAG set, so that the inline paths never hit: every access comes
- * to soft_load_slow() and its like, which take the shortcut and then look at the line.
+ * With a memory model the tags have SOFT_LINES_TAG set: the access has to lie in a line that the filter (lines.h) has,
+ * or goes to soft_load_slow() and its like, which take the shortcut and then look at the line.
  */
 struct soft_sc {
 	u64 rtag, wtag;		/* linear address of the page, or SOFT_NO_TAG */
@@ -306,7 +306,7 @@ struct soft_cpu {
 	struct soft_xsc xsct[2][SOFT_NR_XSC];	/* [0] supervisor, [1] user */
 
 	/* --- memory model (lines.h) --- */
-	u64 *filter;		/* NULL: there is none */
+	u32 *filter;		/* NULL: there is none */
 	struct soft_core *core;	/* (c) */
 	u8 thread;		/* (c) in its core */
 	u64 line_va;		/* linear address of the access in hand, for the profile */
