@@ -92,7 +92,7 @@ UNIT_core := clock clock-state counters cpuid dist inject memory memory-file sav
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart \
 	virtio-blk virtqueue
 UNIT_kvm := userfault
-UNIT_soft := line-cache line-profile line-random line-time lines mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-system soft-time soft-x87 tlb
+UNIT_soft := line-cache line-profile line-random line-time line-wait lines mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-system soft-time soft-x87 tlb
 UNIT_top := console cost-change cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare measure records summary
 

@@ -32,7 +32,9 @@ static void fixture_done(struct fixture *f)
 
 static void note(struct fixture *f, u64 line, enum line_kind kind, u64 rip, u64 queued, u64 wait)
 {
-	const struct line_trip trip = { .from = LINE_FROM_SOCKET, .now = 1000, .start = 1000 + queued, .done = 1000 + wait };
+	const struct line_trip trip = {
+		.from = LINE_FROM_SOCKET, .now = 1000, .issued = 1000, .start = 1000 + queued, .done = 1000 + wait,
+	};
 
 	f->c->rip = rip;
 	f->c->line_va = 0xffff888000000000ull + line * LINE_BYTES;
@@ -147,6 +149,24 @@ static void test_pruning(void)
 	fixture_done(&f);
 }
 
+/* Once it is full, lines that were waited for alike, or all but one, make room for many. */
+static void test_alike(void)
+{
+	struct fixture f;
+	u32 alike, i;
+
+	for (alike = 0; alike < 2; alike++) {
+		fixture_init(&f);
+		for (i = 0; i < 16384; i++)
+			note(&f, i, LINE_READ, 0x100, 0, !alike && !i ? 0 : 10);
+		top(&f, 100000, 16383);
+		note(&f, i, LINE_READ, 0x100, 0, 10);
+		top(&f, 100000, 0);
+		g_assert_cmpuint(f.top->len, <=, 8193);
+		fixture_done(&f);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	g_test_init(&argc, &argv, NULL);
@@ -154,5 +174,6 @@ int main(int argc, char **argv)
 	g_test_add_func("/line-profile/users", test_users);
 	g_test_add_func("/line-profile/growth", test_growth);
 	g_test_add_func("/line-profile/pruning", test_pruning);
+	g_test_add_func("/line-profile/alike", test_alike);
 	return g_test_run();
 }

@@ -228,6 +228,36 @@ static void test_window(void)
 	lines_teardown(&t);
 }
 
+/* A miss that overlaps has its turn at the memory from when it was asked for, not from when the first one is there. */
+static void test_issue(void)
+{
+	struct soft_cpu *c, *other;
+	struct cost_model model;
+	struct lines_fixture t;
+	u64 lat, busy, start, gap;
+
+	soft_fixture_memory(&model);
+	model.v[COST_dram_line] = 20000;
+	lines_setup(&t, 1, 2, 1, &model);
+	c = lines_cpu(&t, 0, 0, 0), other = lines_cpu(&t, 0, 1, 0);
+	lat = ps_of(&t, dram_local);
+	busy = ps_of(&t, dram_line);
+	gap = 16 * c->cpi;
+	g_assert_cmpuint(gap, <, busy);
+	lines_later(&t);
+	load(&t, c, A_LINE, 1, GPR_ZERO);
+	start = soft_units(c) - lat;
+	load(&t, c, A_LINE + 3, 16, GPR_ZERO);
+	g_assert_cmpuint(t.ls->node_busy[0], ==, start + 2 * busy);
+	/* It waited behind the first one, a part of which was that one's way. */
+	g_assert_cmpuint(soft_units(c), ==, start + busy + lat);
+	g_assert_cmpuint(c->spent[TIME_stall_queue], ==, busy - gap);
+	/* Another core that comes when both are through finds nobody there. */
+	lines_at(other, start + 2 * busy);
+	g_assert_cmpuint(lines_access(&t, other, A_LINE + 6, LINE_WALK), ==, lat);
+	lines_teardown(&t);
+}
+
 /* --- stores --- */
 
 static void test_stores(void)
@@ -294,6 +324,7 @@ int main(int argc, char **argv)
 	g_test_add_func("/line-time/stream", test_stream);
 	g_test_add_func("/line-time/first-line", test_first_line);
 	g_test_add_func("/line-time/window", test_window);
+	g_test_add_func("/line-time/issue", test_issue);
 	g_test_add_func("/line-time/stores", test_stores);
 	g_test_add_func("/line-time/most-stores", test_most_stores);
 	return g_test_run();

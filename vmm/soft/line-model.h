@@ -88,13 +88,17 @@ struct soft_lines {
 struct line_trip {
 	enum line_from from;
 	u64 now;		/* of the access */
-	u64 start;		/* when the line was free to go: >= now */
+	u64 issued;		/* when the core asked for the line: before now if it looked ahead in another miss */
+	u64 start;		/* when the line was free to go: >= issued */
 	u64 done;		/* when it is there */
+	bool retry;		/* it is the instruction's own access, which may be begun anew */
 	bool waits;		/* the instruction waits for it, and begins anew */
 	bool granted;		/* it has waited */
 	struct line_stream *stream;	/* of which it is one more line, or NULL */
 };
 
+/* line-time.c: when a load that misses was asked for, `now` being where the vCPU is. It may begin a window of loads that overlap. */
+u64 line_issue(struct soft_cpu *c, u64 now);
 /* line-time.c: charge what the vCPU feels of it. */
 void line_feel(struct soft_cpu *c, enum line_kind kind, const struct line_trip *trip);
 /*

@@ -45,19 +45,31 @@ static void profile_move(struct line_profile *p, u32 size, u64 least)
 	g_free(old.slot);
 }
 
-/* More slots; once there are enough, lines go that were waited for less than the mean. */
+static int by_least_wait(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* More slots; once there are enough, the half of the lines goes that was waited for least, so that there is room for a while. */
 static void profile_grow(struct line_profile *p)
 {
-	u64 sum = 0;
-	u32 i;
+	u64 *wait, median;
+	u32 nr = 0, i;
 
 	if (p->size < PROFILE_MAX) {
 		profile_move(p, p->size ? p->size * 2 : PROFILE_MIN, 0);
 		return;
 	}
+	wait = g_new(u64, p->used);
 	for (i = 0; i < p->size; i++)
-		sum += p->slot[i].transfers ? p->slot[i].wait : 0;
-	profile_move(p, p->size, sum / p->used + 1);
+		if (p->slot[i].transfers)
+			wait[nr++] = p->slot[i].wait;
+	qsort(wait, nr, sizeof(*wait), by_least_wait);
+	median = wait[nr / 2];
+	g_free(wait);
+	profile_move(p, p->size, median + 1);
 }
 
 /* Room for one code address more: the one that has waited least makes way, and what it has is kept as `others`. */
@@ -81,7 +93,7 @@ void line_note(struct soft_cpu *c, u64 line, enum line_kind kind, const struct l
 {
 	struct line_profile *p = c->svm->lines->profile;
 	bool write = kind == LINE_WRITE || kind == LINE_LOCKED || kind == LINE_STREAM_WRITE;
-	u64 wait = trip->done - trip->now, rip = c->cpl == 3 ? PROFILE_USER : c->rip;
+	u64 wait = trip->done > trip->now ? trip->done - trip->now : 0, rip = c->cpl == 3 ? PROFILE_USER : c->rip;
 	struct profile_line *r;
 	struct profile_user *u;
 
@@ -98,7 +110,7 @@ void line_note(struct soft_cpu *c, u64 line, enum line_kind kind, const struct l
 	r->transfers++;
 	r->writes += write;
 	r->wait += wait;
-	r->queued += trip->start - trip->now;
+	r->queued += trip->start - trip->issued;
 	r->sockets[c->core->socket]++;
 	u = record_user(r, rip);
 	u->rip = rip;

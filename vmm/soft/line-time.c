@@ -67,27 +67,33 @@ static u32 op_loads(const struct soft_op *op)
 	return op && op->dst < 16 ? BIT(op->dst) : 0;
 }
 
-static void feel_read(struct soft_cpu *c, const struct line_trip *trip)
+/* The number of the instruction in hand. */
+static u64 insn_now(const struct soft_cpu *c)
+{
+	return c->insns + (c->cur ? c->cur->n : 0);
+}
+
+u64 line_issue(struct soft_cpu *c, u64 now)
 {
 	const struct soft_lines *ls = c->svm->lines;
-	u64 n = c->insns + (c->cur ? c->cur->n : 0), latency = trip->done - trip->now, issued, stall = latency;
 	struct line_window *w = &c->window;
 	bool depends = c->cur && (w->regs >> c->cur->base & 1 || w->regs >> c->cur->index & 1);
+	u64 n = insn_now(c);
 
-	if (!latency)
+	if (w->nr && w->nr < ls->misses && n - w->insns < ls->window && !depends)
+		return w->begin + MIN(now - w->begin, (n - w->insns) * c->cpi);
+	*w = (struct line_window){ .begin = now, .insns = n };
+	return now;
+}
+
+static void feel_read(struct soft_cpu *c, const struct line_trip *trip)
+{
+	if (trip->from == LINE_FROM_L1)
 		return;
-	if (w->nr && w->nr < ls->misses && n - w->insns < ls->window && !depends) {
-		issued = w->begin + MIN(trip->now - w->begin, (n - w->insns) * c->cpi);
-		stall = issued + latency > trip->now ? issued + latency - trip->now : 0;
-	} else {
-		*w = (struct line_window){ .begin = trip->now, .insns = n };
-	}
-	/* What the load brings may be wanted at once, and is not known before the line is there. */
-	if (trip->waits)
-		stall = latency;
-	w->nr++;
-	w->regs |= op_loads(c->cur);
-	line_stall(c, trip->from, trip->start - trip->now, stall);
+	c->window.nr++;
+	c->window.regs |= op_loads(c->cur);
+	if (trip->done > trip->now)
+		line_stall(c, trip->from, trip->start - trip->issued, trip->done - trip->now);
 }
 
 static void stores_retire(struct line_stores *s, u64 now)
@@ -133,12 +139,17 @@ static void stores_drain(struct soft_cpu *c)
 
 static void feel_locked(struct soft_cpu *c, const struct line_trip *trip)
 {
-	u64 lock = c->svm->lines->lock;
+	u64 insn = insn_now(c) + 1;
 
 	if (trip->done > trip->now)
 		line_stall(c, trip->from, trip->start - trip->now, trip->done - trip->now);
 	stores_drain(c);
-	soft_spend(c, TIME_stall_lock, lock);
+	/* Once, however many lines it takes and however often it has waited for them; a walk that sets a flag pays for itself. */
+	if (trip->retry && c->lock_paid == insn)
+		return;
+	if (trip->retry)
+		c->lock_paid = insn;
+	soft_spend(c, TIME_stall_lock, c->svm->lines->lock);
 }
 
 void line_feel(struct soft_cpu *c, enum line_kind kind, const struct line_trip *trip)

@@ -167,6 +167,7 @@ void soft_lines_reset(struct soft_vm *svm)
 		core->next_stream = 0;
 		for (t = 0; t < core->nr_threads; t++) {
 			core->thread[t]->turn = (struct line_turn){ 0 };
+			core->thread[t]->lock_paid = 0;
 			memset(core->thread[t]->filter, 0, LINE_NR_FILTER * sizeof(u32));
 			core->thread[t]->window = (struct line_window){ 0 };
 			core->thread[t]->stores = (struct line_stores){ 0 };

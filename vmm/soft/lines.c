@@ -309,7 +309,7 @@ static void line_schedule(struct soft_cpu *c, const struct line *l, u64 line, co
 	struct soft_lines *ls = c->svm->lines;
 	u64 *busy;
 
-	trip->start = MAX(trip->now, (u64)l->busy * COST_CYCLE);
+	trip->start = MAX(trip->issued, (u64)l->busy * COST_CYCLE);
 	if (q)
 		trip->start = MAX(trip->start, q->last->turn.done);
 	if (kind == LINE_STREAM_WRITE) {	/* nothing comes; memory is busy when the line is written back */
@@ -334,6 +334,13 @@ static void line_schedule(struct soft_cpu *c, const struct line *l, u64 line, co
 	trip->done = trip->start + latency;
 }
 
+/* The core asks for a line that it does not have at hand, or did so while it waited for others. */
+static void line_ask(struct soft_cpu *c, enum line_kind kind, struct line_trip *trip)
+{
+	if ((kind == LINE_READ || kind == LINE_STREAM_READ) && !trip->stream)
+		trip->start = trip->issued = line_issue(c, trip->now);
+}
+
 /* The line is not in this core with the right that the access needs. True: not yet, it has to wait for it. */
 static bool line_fetch(struct soft_cpu *c, struct line *l, u64 line, enum line_kind kind, bool retry, bool have,
 		       struct line_trip *trip)
@@ -343,11 +350,11 @@ static bool line_fetch(struct soft_cpu *c, struct line *l, u64 line, enum line_k
 	struct soft_core *core = c->core;
 	struct line_queue *q = l->queued ? line_queue_find(ls, line, trip->now) : NULL;
 	u64 latency;
+	bool waits;
 
-	if (retry && line_queue_granted(c, l, line, trip->now)) {
+	if (trip->granted) {
 		trip->from = LINE_FROM_L1;
-		trip->start = trip->done = trip->now;
-		trip->granted = true;
+		trip->done = trip->now;
 		line_take(ls, core, l, line, write, trip->now);
 		l->busy = c->turn.done / COST_CYCLE;
 		return false;
@@ -356,11 +363,16 @@ static bool line_fetch(struct soft_cpu *c, struct line *l, u64 line, enum line_k
 		latency = way_from_core(ls, core, q->last->core, true, trip);
 	else
 		latency = line_way(ls, core, l, line, write, have, trip);
+	line_ask(c, kind, trip);
+	/* What the load brings may be wanted at once, and is not known before the line is there. */
+	waits = retry && (q || trip->from == LINE_FROM_SOCKET || trip->from == LINE_FROM_REMOTE);
+	if (waits)
+		trip->issued = trip->now;
 	line_schedule(c, l, line, q, kind, latency, trip);
-	if (ls->profile && (trip->from == LINE_FROM_SOCKET || trip->from == LINE_FROM_REMOTE || trip->start > trip->now))
+	if (ls->profile &&
+	    (trip->from == LINE_FROM_SOCKET || trip->from == LINE_FROM_REMOTE || trip->start > trip->issued))
 		line_note(c, line, kind, trip);
-	if (retry && (q || trip->from == LINE_FROM_SOCKET || trip->from == LINE_FROM_REMOTE) &&
-	    line_queue_join(c, l, line, write, trip)) {
+	if (waits && line_queue_join(c, l, line, write, trip)) {
 		if (l->owner)
 			core_unfilter(&ls->core[l->owner - 1], line);
 		return true;
@@ -377,23 +389,28 @@ bool soft_line(struct soft_cpu *c, u64 line, enum line_kind kind, bool retry)
 	struct soft_core *core = c->core;
 	struct line *l = &ls->line[line];
 	bool write = line_kind_writes(kind);
-	bool own = l->owner == core->id + 1, in_l1 = line_cache_has(&core->l1, line), in_l2;
-	struct line_trip trip = { .now = soft_units(c) };
+	bool own = l->owner == core->id + 1, in_l1 = line_cache_has(&core->l1, line), in_l2, lost = false;
+	struct line_trip trip = { .now = soft_units(c), .retry = retry };
 
-	trip.start = trip.now;
-	/* Another core's request for it is on the way, or has taken it already. */
-	if (unlikely(l->queued) && in_l1 && line_queue_lost(c, line, write, trip.now))
-		in_l1 = own = false;
+	trip.start = trip.issued = trip.now;
+	if (unlikely(l->queued)) {
+		trip.granted = retry && line_queue_granted(c, l, line, trip.now);
+		/* Another core's request for it is on the way, or has taken it already. */
+		lost = !trip.granted && line_queue_lost(c, line, write, trip.now);
+		if (lost)
+			in_l1 = own = false;
+	}
 	if (in_l1 && (!write || own)) {
 		trip.from = LINE_FROM_L1;
 		trip.done = trip.now;
 	} else {
-		if (kind == LINE_READ || kind == LINE_STREAM_READ || kind == LINE_STREAM_WRITE)
+		if (!trip.granted && (kind == LINE_READ || kind == LINE_STREAM_READ || kind == LINE_STREAM_WRITE))
 			trip.stream = line_stream(core, line, kind != LINE_READ);
-		in_l2 = !l->queued && l->cores & core->bit && line_cache_use(&core->l2, line);
+		in_l2 = !lost && l->cores & core->bit && line_cache_use(&core->l2, line);
 		if (in_l2 && (!write || own)) {
+			line_ask(c, kind, &trip);
 			trip.from = LINE_FROM_L2;
-			trip.done = trip.now + ls->latency[LINE_FROM_L2];
+			trip.done = trip.start + ls->latency[LINE_FROM_L2];
 			fill_l1(core, line);
 		} else {
 			trip.waits = line_fetch(c, l, line, kind, retry && !trip.stream, in_l2, &trip);
@@ -402,6 +419,8 @@ bool soft_line(struct soft_cpu *c, u64 line, enum line_kind kind, bool retry)
 	}
 	if (!trip.waits) {
 		if (own && line_siblings(c, core, l, line, write)) {
+			if (trip.from == LINE_FROM_L1 && !trip.granted)
+				line_ask(c, kind, &trip);
 			trip.from = MAX(trip.from, LINE_FROM_SIBLING);
 			trip.done = MAX(trip.done, trip.start + ls->latency[LINE_FROM_SIBLING]);
 		}

@@ -139,7 +139,7 @@ static int op_io_string(struct soft_cpu *c, const struct soft_op *op)
 	}
 	for (i = 0; i < IO_BATCH && io_index(c, op, X86_RCX); i++) {
 		if (io_element(c, op, port))
-			return soft_faulted(c, op);
+			return soft_repeat_faulted(c, op, i);
 		io_set_index(c, op, X86_RCX, io_index(c, op, X86_RCX) - 1);
 		if (c->left <= 0)
 			break;

@@ -242,6 +242,7 @@ static inline int str_repeat(struct soft_cpu *c, const struct soft_op *op,
 			     bool (*many)(struct soft_cpu *c, const struct soft_op *op, u64 n),
 			     bool source, bool dest, bool compares)
 {
+	bool begun = false;
 	u64 count, n;
 
 	while ((count = str_get(c, op, X86_RCX))) {
@@ -255,7 +256,8 @@ static inline int str_repeat(struct soft_cpu *c, const struct soft_op *op,
 			u64 done = many && n > 1 && !(c->sysflags & X86_EFLAGS_DF) && many(c, op, n) ? n : 1;
 
 			if (done == 1 && one(c, op))
-				return soft_faulted(c, op);
+				return soft_repeat_faulted(c, op, begun);
+			begun = true;
 			str_set(c, op, X86_RCX, c->gpr[X86_RCX] - done);
 			str_spend(c, op, done);
 			if (compares && !(op->aux & STR_REPE) == !!(c->lo & LO_ZF))

@@ -44,6 +44,19 @@ static int soft_events(struct soft_cpu *c)
 	return SOFT_OK;
 }
 
+/* An instruction that has to wait for a line is not done, and so keeps the RF that it began with. */
+static int soft_execute(struct soft_cpu *c, const struct soft_block *b)
+{
+	u64 rf = c->sysflags & X86_EFLAGS_RF, insns = c->insns;
+	int ret;
+
+	c->sysflags &= ~X86_EFLAGS_RF;
+	ret = b->op[0].fn(c, b->op);
+	if (unlikely(ret == SOFT_FAULT) && c->fault.vector == VEC_LINE && c->insns == insns)
+		c->sysflags |= rf;
+	return ret;
+}
+
 /* Execute the block at c->rip and whatever follows it without need of us. */
 static int soft_step(struct soft_cpu *c)
 {
@@ -56,13 +69,12 @@ static int soft_step(struct soft_cpu *c)
 	if (unlikely(!b))
 		return ret;
 	/* RF lasts for one instruction; no event is taken before that is done, but in a repeated string (str_repeat()). */
-	c->sysflags &= ~X86_EFLAGS_RF;
 	if (likely(!single))
-		return b->op[0].fn(c, b->op);
+		return soft_execute(c, b);
 	c->shadow = false;
 	if (c->left > 0)
 		soft_break(c);		/* one instruction, and no further */
-	ret = b->op[0].fn(c, b->op);
+	ret = soft_execute(c, b);
 	if (unlikely(ret == SOFT_FAULT && c->fault.vector == VEC_LINE))
 		c->shadow = shadow;
 	/*

@@ -313,6 +313,7 @@ struct soft_cpu {
 	struct line_window window;
 	struct line_stores stores;
 	struct line_turn turn;
+	u64 lock_paid;		/* 1 + the number of the locked instruction that has paid for being one */
 	bool line_wait;		/* the access in hand has to wait for its line: begin the instruction anew */
 	struct rng jitter;	/* what moves line transfers */
 	u64 lines_from[NR_LINE_FROM];	/* lines that came from there */
@@ -456,6 +457,16 @@ static inline int soft_faulted(struct soft_cpu *c, const struct soft_op *op)
 	soft_retire(c, op);
 	c->rip = soft_op_rip(c, op);
 	return SOFT_FAULT;
+}
+/*
+ * The same for a repeated string; `begun`: it has done elements since it was taken up. Waiting for a line it may be
+ * interrupted, and what comes in the middle pushes RF = 1 (SDM 3B 17.3.1.1 [18.3.1.1]).
+ */
+static inline int soft_repeat_faulted(struct soft_cpu *c, const struct soft_op *op, bool begun)
+{
+	if (begun && c->fault.vector == VEC_LINE)
+		c->sysflags |= X86_EFLAGS_RF;
+	return soft_faulted(c, op);
 }
 /* The instruction raises an exception without / with an error code. */
 static inline int soft_raise(struct soft_cpu *c, const struct soft_op *op, u8 vector)
