@@ -57,13 +57,13 @@ SRC_soft := block clock decode dump engine far interrupt iret kvmclock line-cach
 	ops-atomic ops-bit ops-control ops-decimal ops-flags ops-flow ops-fxsave ops-io ops-mmx ops-mov \
 	ops-mul ops-segment ops-shift ops-sse ops-sse-convert ops-sse-fp ops-sse-int \
 	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env profile run \
-	second-level segment snapshot state tlb tlb-flush tlb-state unwind walk
+	second-level segment snapshot state thread-profile tlb tlb-flush tlb-state unwind walk
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \
 	virtio-blk virtio-mmio virtqueue
 SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
-	console dump json-text placement record record-functions record-profile record-vm refault report run-threads sample \
+	console dump json-text placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-topology compare cpio direct experiment front initramfs \
 	job measure nested records result-json result-read show show-profile show-table stats summary

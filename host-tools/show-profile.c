@@ -13,6 +13,8 @@
 #define FUNCTION_WIDTH	34
 #define FUNCTIONS_SHOWN	25u
 #define USERS_SHOWN	4u
+#define THREADS_SHOWN	16u
+#define PHASE_FUNCTIONS_SHOWN	5
 
 JsonObject *profile_of(JsonObject *cell, u32 repeat)
 {
@@ -144,6 +146,26 @@ static void show_functions(FILE *to, JsonObject *profile)
 	fprintf(to, " %6.2f%%\n", share(rest, sampled));
 }
 
+static double number_at(JsonArray *a, u32 i)
+{
+	JsonNode *node = i < length_of(a) ? json_array_get_element(a, i) : NULL;
+
+	return node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_double(node) : 0;
+}
+
+/* A row of the matrix: reads and writes of one function by the socket they came from. */
+static void show_user_sockets(FILE *to, JsonObject *user)
+{
+	JsonArray *reads = summary_array(user, "reads_by_socket"), *writes = summary_array(user, "writes_by_socket");
+	u32 nr = MAX(length_of(reads), length_of(writes));
+
+	if (nr < 2)
+		return;
+	fprintf(to, "; read/written by socket");
+	for (u32 s = 0; s < nr; s++)
+		fprintf(to, " %.0f/%.0f", number_at(reads, s), number_at(writes, s));
+}
+
 static void show_line_users(FILE *to, JsonObject *line)
 {
 	JsonArray *users = summary_array(line, "users");
@@ -152,10 +174,13 @@ static void show_line_users(FILE *to, JsonObject *line)
 	for (u32 i = 0; i < MIN(length_of(users), USERS_SHOWN); i++) {
 		JsonObject *u = object_at(users, i);
 
-		if (u)
-			fprintf(to, "        %-*s %12.0f accesses, %.0f writes, %.0f%% of the wait\n", FUNCTION_WIDTH,
-				summary_string(u, "function", "?"), summary_number(u, "accesses", 0),
-				summary_number(u, "writes", 0), share(summary_number(u, "wait", 0), wait));
+		if (!u)
+			continue;
+		fprintf(to, "        %-*s %12.0f accesses, %.0f writes, %.0f%% of the wait", FUNCTION_WIDTH,
+			summary_string(u, "function", "?"), summary_number(u, "accesses", 0),
+			summary_number(u, "writes", 0), share(summary_number(u, "wait", 0), wait));
+		show_user_sockets(to, u);
+		fputc('\n', to);
 	}
 }
 
@@ -165,7 +190,7 @@ static void show_lines(FILE *to, JsonObject *profile)
 
 	if (!length_of(lines))
 		return;
-	fprintf(to, "\n   cache lines by waiting; transfers are from other cores, or had to queue:\n");
+	fprintf(to, "\n   cache lines by waiting; transfers are from other cores, or had to queue; queue is how many wait in it at a time:\n");
 	for (u32 i = 0; i < length_of(lines); i++) {
 		JsonObject *l = object_at(lines, i);
 		JsonArray *sockets = l ? summary_array(l, "sockets") : NULL;
@@ -178,15 +203,43 @@ static void show_lines(FILE *to, JsonObject *profile)
 		fprintf(to, " cycles in %.0f transfers (%.0f to write), %.0f each, of which %.0f in the queue", transfers,
 			summary_number(l, "writes", 0), summary_number(l, "wait", 0) / transfers,
 			summary_number(l, "queued", 0) / transfers);
-		for (u32 s = 0; length_of(sockets) > 1 && s < length_of(sockets); s++) {
-			JsonNode *node = json_array_get_element(sockets, s);
-
-			fprintf(to, "%s%.0f", s ? " " : "; by socket ",
-				JSON_NODE_HOLDS_VALUE(node) ? json_node_get_double(node) : 0);
-		}
+		if (json_object_has_member(l, "queue"))
+			fprintf(to, "; queue %.3g", summary_number(l, "queue", 0));
+		for (u32 s = 0; length_of(sockets) > 1 && s < length_of(sockets); s++)
+			fprintf(to, "%s%.0f", s ? " " : "; by socket ", number_at(sockets, s));
 		fputc('\n', to);
 		show_line_users(to, l);
 	}
+}
+
+/* Members but `not` that are at least 1% of `all`, in their order, `most` of them (-1: all), and the line's end. */
+static void show_shares(FILE *to, JsonObject *o, const char *not, double all, int most)
+{
+	JsonObjectIter iter;
+	const char *name;
+	JsonNode *node;
+
+	json_object_iter_init_ordered(&iter, o);
+	while (most && json_object_iter_next_ordered(&iter, &name, &node)) {
+		if (!g_strcmp0(name, not) || share(summary_number(o, name, 0), all) < 1)
+			continue;
+		fprintf(to, " %s %.0f%%", name, share(summary_number(o, name, 0), all));
+		most--;
+	}
+	fputc('\n', to);
+}
+
+static double sum_of_members(JsonObject *o)
+{
+	JsonObjectIter iter;
+	const char *name;
+	JsonNode *node;
+	double all = 0;
+
+	json_object_iter_init_ordered(&iter, o);
+	while (json_object_iter_next_ordered(&iter, &name, &node))
+		all += summary_number(o, name, 0);
+	return all;
 }
 
 static void show_phases(FILE *to, JsonObject *profile)
@@ -195,25 +248,51 @@ static void show_phases(FILE *to, JsonObject *profile)
 
 	for (u32 i = 0; i < length_of(phases); i++) {
 		JsonObject *phase = object_at(phases, i), *time = phase ? summary_object(phase, "time") : NULL;
-		JsonObjectIter iter;
-		const char *name;
-		JsonNode *node;
-		double all = 0;
+		JsonObject *functions = phase ? summary_object(phase, "functions") : NULL;
+		double all;
 
 		if (!time)
 			continue;
-		json_object_iter_init_ordered(&iter, time);
-		while (json_object_iter_next_ordered(&iter, &name, &node))
-			all += summary_number(time, name, 0);
+		all = sum_of_members(time);
 		fprintf(to, "%s   phase until mark %s:", i ? "" : "\n", summary_string(phase, "until", "?"));
 		put_cycles(to, all, 0);
 		fprintf(to, " cycles:");
-		json_object_iter_init_ordered(&iter, time);
-		while (json_object_iter_next_ordered(&iter, &name, &node))
-			if (share(summary_number(time, name, 0), all) >= 1)
-				fprintf(to, " %s %.0f%%", name, share(summary_number(time, name, 0), all));
-		fputc('\n', to);
+		show_shares(to, time, NULL, all, -1);
+		if (functions && json_object_get_size(functions)) {
+			fprintf(to, "      in");
+			/* Of what is not idle, as in the table of functions. */
+			show_shares(to, functions, NULL, all - summary_number(time, "idle", 0) - summary_number(time, "wake", 0),
+				    PHASE_FUNCTIONS_SHOWN);
+		}
 	}
+}
+
+static void show_threads(FILE *to, JsonObject *profile)
+{
+	JsonArray *threads = summary_array(profile, "threads");
+	double rest = summary_number(profile, "threads_other", 0);
+
+	if (!length_of(threads))
+		return;
+	fprintf(to, "\n   %-*s %18s  of which\n", FUNCTION_WIDTH, "thread, the vCPU it was on last", "cycles, not idle");
+	for (u32 i = 0; i < length_of(threads); i++) {
+		JsonObject *t = object_at(threads, i), *time = t ? summary_object(t, "time") : NULL;
+		double busy = t ? summary_number(t, "busy", 0) : 0;
+		g_autofree char *name = NULL;
+
+		if (i >= THREADS_SHOWN)
+			rest += busy;
+		if (!time || i >= THREADS_SHOWN)
+			continue;
+		name = g_strdup_printf("%s, %.0f", summary_string(t, "thread", "?"), summary_number(t, "vcpu", 0));
+		fprintf(to, "   %-*s", FUNCTION_WIDTH, name);
+		put_cycles(to, busy, 18);
+		fputc(' ', to);
+		show_shares(to, time, "idle", busy, -1);
+	}
+	fprintf(to, "   %-*s", FUNCTION_WIDTH, "all others");
+	put_cycles(to, rest, 18);
+	fputc('\n', to);
 }
 
 void show_profile(FILE *to, const char *cell, u32 repeat, JsonObject *profile)
@@ -227,6 +306,7 @@ void show_profile(FILE *to, const char *cell, u32 repeat, JsonObject *profile)
 	fprintf(f, "\n Where time went: cell %s, repeat %u\n", cell, repeat + 1);
 	show_time(f, profile);
 	show_phases(f, profile);
+	show_threads(f, profile);
 	show_functions(f, profile);
 	show_lines(f, profile);
 	if (!fclose(f))

@@ -10,6 +10,7 @@
 #define FUNCTIONS_MOST	60u
 #define ENTRIES_MOST	4u
 #define STACKS_MOST	200u
+#define PHASE_FUNCTIONS_MOST	20u
 
 struct function {
 	char *name;
@@ -323,4 +324,68 @@ void record_functions(JsonObject *to, const struct profile *p, const struct symb
 {
 	add_functions(to, p, symbols);
 	add_stacks(to, p, symbols);
+}
+
+/* --- between two readings --- */
+
+struct function_time {
+	const char *name;
+	u64 time;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct function_time *x = a, *y = b;
+
+	return x->time != y->time ? x->time < y->time ? 1 : -1 : strcmp(x->name, y->name);
+}
+
+/* Add (or take away) each function's own time. */
+static void sum_functions(GHashTable *times, const struct profile *p, const struct symbols *symbols, bool take)
+{
+	u32 i;
+
+	for (i = 0; i < p->code->len; i++) {
+		const struct profile_code *code = &g_array_index(p->code, struct profile_code, i);
+		char *name = record_function_name(symbols, code->rip);
+		u64 *time = g_hash_table_lookup(times, name);
+
+		if (time)
+			g_free(name);
+		else
+			g_hash_table_insert(times, name, time = g_new0(u64, 1));
+		*time += take ? -code->time : code->time;
+	}
+}
+
+void record_functions_since(JsonObject *to, const struct profile *p, const struct profile *before,
+			    const struct symbols *symbols)
+{
+	GHashTable *times = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	GArray *all = g_array_new(FALSE, FALSE, sizeof(struct function_time));
+	JsonObject *o = json_object_new();
+	GHashTableIter iter;
+	gpointer key, value;
+	u32 i;
+
+	sum_functions(times, p, symbols, false);
+	if (before)
+		sum_functions(times, before, symbols, true);
+	g_hash_table_iter_init(&iter, times);
+	while (g_hash_table_iter_next(&iter, &key, &value)) {
+		struct function_time f = { .name = key, .time = *(u64 *)value };
+
+		g_array_append_val(all, f);
+	}
+	if (all->len)
+		qsort(all->data, all->len, sizeof(struct function_time), by_time);
+	for (i = 0; i < MIN(all->len, PHASE_FUNCTIONS_MOST); i++) {
+		const struct function_time *f = &g_array_index(all, struct function_time, i);
+
+		if (f->time / p->scale)
+			json_object_set_int_member(o, f->name, (gint64)(f->time / p->scale));
+	}
+	json_object_set_object_member(to, "functions", o);
+	g_array_unref(all);
+	g_hash_table_unref(times);
 }

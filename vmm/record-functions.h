@@ -12,5 +12,8 @@
 char *record_function_name(const struct symbols *symbols, u64 rip);
 /* Members sampled, functions, functions_other, stacks, stacks_other. */
 void record_functions(JsonObject *to, const struct profile *p, const struct symbols *symbols);
+/* Adds `functions`, name to cycles of its own, of what went by between two readings; `before` NULL: since the start. */
+void record_functions_since(JsonObject *to, const struct profile *p, const struct profile *before,
+			    const struct symbols *symbols);
 
 #endif

@@ -10,7 +10,10 @@
 
 /* The whole, as read with `all`; times in cycles of `hz`. Without symbols functions are addresses. */
 JsonObject *record_profile(const struct profile *p, const struct symbols *symbols, u64 hz);
-/* One phase: cycles of all vCPUs by class, between two readings of the same profile; `before` NULL: since its start. */
-JsonObject *record_profile_phase(const struct profile *p, const struct profile *before);
+/*
+ * One phase, between two readings of the same profile, `before` NULL: since its start. Members `time` and `functions`:
+ * cycles of all vCPUs by class, and of the functions with most of their own.
+ */
+JsonObject *record_profile_phase(const struct profile *p, const struct profile *before, const struct symbols *symbols);
 
 #endif

@@ -28,11 +28,10 @@ void session_profile_begin(struct session *ss, struct region *region, u64 now)
 /* What went by since the last phase mark, or the region's begin, was of the phase that ends here. */
 static void phase_add(struct session *ss, const char *until, u64 now, const struct profile *p)
 {
-	JsonObject *o = json_object_new();
+	JsonObject *o = record_profile_phase(p, ss->phase.nr_cpus ? &ss->phase : NULL, ss->vm->symbols);
 
 	json_object_set_string_member(o, "until", until);
 	json_object_set_int_member(o, "ns", (gint64)now);
-	json_object_set_object_member(o, "time", record_profile_phase(p, ss->phase.nr_cpus ? &ss->phase : NULL));
 	json_array_add_object_element(ss->profile_phases, o);
 }
 

@@ -101,7 +101,32 @@ sums=$(perl -MJSON::PP -e '
 			my $sockets = 0;
 			$sockets += $_ for @{$l->{sockets}};
 			$bad++ if $sockets != $l->{transfers} || $l->{queued} > $l->{wait};
+			# The matrix, function by socket, is of all accesses but those of code that made way.
+			my $seen = $l->{others};
+			for my $u (@{$l->{users}}) {
+				my ($reads, $writes) = (0, 0);
+				$reads += $_ for @{$u->{reads_by_socket}};
+				$writes += $_ for @{$u->{writes_by_socket}};
+				$bad++ if $writes != $u->{writes} || $reads + $writes != $u->{accesses};
+				$seen += $u->{accesses};
+			}
+			$bad++ if $seen != $l->{transfers};
+			my $region = (sort { $b <=> $a } @e)[0];
+			$bad++ if abs($l->{queue} - $l->{queued} / $region) > 1e-4;
 		}
+		# Time by thread is that by class, but for what is cut off to whole cycles.
+		my %by = map { $_ => $p->{time}{$_}{total} } keys %{$p->{time}};
+		for my $t (@{$p->{threads}}) {
+			my $busy = 0;
+			for (keys %{$t->{time}}) {
+				$by{$_} -= $t->{time}{$_};
+				$busy += $t->{time}{$_} if $_ ne "idle";
+			}
+			$bad++ if abs($busy - $t->{busy}) > 25;
+		}
+		delete $by{idle};	# threads that were only idle are left out
+		$bad++ for grep { abs($_) > 50 } values %by;
+		$bad++ if $p->{threads_other};
 		$bad++ if @{$p->{lines}} > 20 || @{$p->{functions}} > 60;
 	}
 	print "$bad bad of $n\n";
@@ -120,6 +145,18 @@ tap_like "also of system calls" "$(member '0.profile.stacks.*.stack')" \
 	'^syscall madvise;entry_SYSCALL_64[a-z_]*;do_syscall_64;.*;unmap_page_range$'
 tap_like "the counters of all VMs are in a line with a name" "$(member '0.profile.lines.*.name')" '^vm_node_stat\+0x'
 tap_is "lines are in the order of their waits" "$(member '0.profile.lines.*.wait' | sort -c -n -r 2>&1)" ""
+
+# --- threads ---
+
+tap_is "each of the load's threads, on its vCPU, with about as much time" "$(perl -MJSON::PP -e '
+	local $/;
+	open my $f, "<", "one.json" or die;
+	my $p = decode_json(<$f>)->{cells}[0]{repeats}[0]{profile};
+	my ($share) = sort { $a <=> $b } @{$p->{elapsed}};
+	print join " ", sort map { $_->{vcpu} } grep { $_->{thread} eq "multi-fault" && $_->{busy} > 0.9 * $share } @{$p->{threads}};
+')" "0 1 2 3"
+tap_like "threads of the kernel, too" "$(member '0.profile.threads.*.thread')" '^swapper/[0-3]$'
+tap_like "which are idle" "$(member '0.profile.threads.*' | grep swapper/)" '"idle":[0-9]+'
 
 # --- misses of the last-level cache, a counter beside the faults ---
 
@@ -144,6 +181,10 @@ tap_is "llc_misses is of all vCPUs, and part of the lines from other sockets and
 tap_run "$fb" profile one.json
 tap_is "profile: status 0" "$RC" 0
 tap_is "profile prints what the run did" "$(sed 1d <<<"$OUT")" "$(sed -n '/^ Where time went/,$p' <<<"$printed")"
+tap_like "with who reads and writes a line from where" "$OUT" \
+	'^        up_read .* accesses, [0-9]+ writes, [0-9]+% of the wait; read/written by socket 0/[1-9][0-9]* 0/[1-9][0-9]*$'
+tap_like "how many wait for it" "$OUT" ' in the queue; queue 0\.[0-9]+; by socket '
+tap_like "and by thread" "$OUT" '^   multi-fault, [0-3] +[0-9,]+ .*kernel [0-9]+% '
 tap_like "with the classes" "$OUT" '^   stall_remote +[0-9,]+ +[0-9.]+%$'
 first=$OUT
 tap_run "$fb" profile one.json --cell 1 --repeat 2
@@ -177,6 +218,11 @@ run phases -q --profile --set run.repeat=1 --set guest.add="$TAP_DIR/mark:/bin/m
 tap_is "phases: status 0" "$RC" 0
 tap_is "a phase ends with each mark, the last with the region" \
 	"$(json phases.json 'cells.0.repeats.0.profile.phases.*.until' | tr '\n' ' ')" "16 17 end "
+tap_like "which is user code" "$(json phases.json 'cells.0.repeats.0.profile.phases.1.functions.[user]')" '^[1-9][0-9]{5}$'
+tap_unlike "in the last most is the kernel's" "$(json phases.json 'cells.0.repeats.0.profile.phases.2.functions.[user]')" '^[1-9][0-9]{5}$'
+tap_run "$fb" profile phases.json
+tap_like "printed, with its functions" "$(tr '\n' ' ' <<<"$OUT")" 'phase until mark 17: [0-9,]+ cycles: user [0-9]+% idle [0-9]+% +in \[user\] (99|100)% '
+tap_like "and the thread that made them" "$OUT" '^   mark, [0-3]  +[0-9,]+ +user '
 tap_like "the loop is in the second" "$(json phases.json 'cells.0.repeats.0.profile.phases.1.time.user')" '^[1-9][0-9]{5}$'
 tap_like "and not in the last" "$(json phases.json 'cells.0.repeats.0.profile.phases.2.time.user')" '^([0-9]{1,5})?$'
 
@@ -186,6 +232,7 @@ cp "$BUILD/kernel/bzImage" .
 run simple --profile --set vm.cost_model=simple --set run.repeat=1 --kernel bzImage
 tap_is "no memory model, no System.map: status 0" "$RC" 0
 tap_is "no lines" "$(json simple.json 'cells.0.repeats.0.profile.lines')" "[]"
+tap_is "nor threads" "$(json simple.json 'cells.0.repeats.0.profile.threads')" ""
 tap_like "no misses of the last-level cache, which there is none of" "$(json simple.json 'cells.0.repeats.0.na.llc_misses')" '\[memory\]'
 tap_is "which are not 0" "$(json simple.json 'cells.0.repeats.0.counters.llc_misses')" ""
 tap_like "addresses for names" "$(json simple.json 'cells.0.repeats.0.profile.functions.*.function')" '^0xffffffff8[0-9a-f]{7}$'
@@ -215,7 +262,8 @@ refused "nested" 3 'engine nested cannot tell where time goes' run s.ini --profi
 # Shapes that a profile of ours does not have.
 perl -pe 's/"functions": \[/"functions": [7, "x", null, {"function": 3, "self": "x", "entries": [1]},/ if /"functions": \[/;
 	s/"stacks": \[/"stacks": [1, {"stack": 2, "self": 3}, {"stack": "a\\u001bb;\\n", "self": 4}, / if /"stacks": \[/;
-	s/"lines": \[/"lines": [1, {"transfers": 2, "sockets": ["a", null]},/ if /"lines": \[/;
+	s/"lines": \[/"lines": [1, {"transfers": 2, "sockets": ["a", null], "users": [2, {"reads_by_socket": [1, "x"], "writes_by_socket": 3}]},/ if /"lines": \[/;
+	s/"threads": \[/"threads": [1, null, {"time": 3}, {"thread": 4, "busy": "x", "time": {"user": "x"}},/ if /"threads": \[/;
 	s/"elapsed": \[/"elapsed": ["a", null,/' one.json >odd.json
 tap_run "$fb" profile odd.json
 tap_is "odd shapes: status 0" "$RC" 0

@@ -77,6 +77,12 @@ static void test_record(void)
 	g_assert_cmpuint(l->user[1].count, ==, 2);
 	g_assert_cmpuint(l->user[1].writes, ==, 2);
 	g_assert_cmpuint(l->user[1].wait, ==, 50);
+	/* Who from where: 0x100 read it from socket 1, 0x200 wrote it from both. */
+	g_assert_cmpuint(l->user[0].socket_reads[1], ==, 1);
+	g_assert_cmpuint(l->user[0].socket_writes[1], ==, 0);
+	g_assert_cmpuint(l->user[1].socket_writes[1], ==, 1);
+	g_assert_cmpuint(l->user[1].socket_writes[3], ==, 1);
+	g_assert_cmpuint(l->user[1].socket_reads[3], ==, 0);
 	/* A walk has no linear address of its own; user code has no name. */
 	g_assert_cmpuint(l[1].line, ==, 8);
 	g_assert_cmphex(l[1].va, ==, 0);

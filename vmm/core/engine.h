@@ -138,7 +138,7 @@ struct engine_ops {
 	/*
 	 * Virtual time only, NULL elsewhere. A profile begins at a mark, `now` ns, and forgets the one before; callers
 	 * are known only if vm->symbols is there by then. Read what it has by another mark: with `all`, else only the
-	 * classes of time; profile_clear() afterwards. What the guest does is the same with one and without.
+	 * classes of time and the code; profile_clear() afterwards. Once with `all`. What the guest does is the same with one and without.
 	 */
 	void (*profile_start)(struct vm *vm, u64 now);
 	void (*profile_read)(struct vm *vm, u64 now, bool all, struct profile *p);

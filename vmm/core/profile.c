@@ -11,6 +11,7 @@ void profile_init(struct profile *p, u32 nr_cpus, u32 nr_classes)
 		.code = g_array_new(FALSE, FALSE, sizeof(struct profile_code)),
 		.caller = g_array_new(FALSE, FALSE, sizeof(struct profile_caller)),
 		.line = g_array_new(FALSE, FALSE, sizeof(struct profile_line)),
+		.thread = g_array_new(FALSE, FALSE, sizeof(struct profile_thread)),
 	};
 }
 
@@ -24,5 +25,8 @@ void profile_clear(struct profile *p)
 		g_array_unref(p->caller);
 	if (p->line)
 		g_array_unref(p->line);
+	if (p->thread)
+		g_array_unref(p->thread);
+	g_free(p->thread_spent);
 	memset(p, 0, sizeof(*p));
 }

@@ -45,6 +45,7 @@ struct profile_caller {
 struct profile_user {
 	u64 rip;		/* PROFILE_USER of user programs */
 	u64 count, writes, wait;
+	u32 socket_reads[PROFILE_SOCKETS], socket_writes[PROFILE_SOCKETS];	/* the same by who asked */
 };
 
 /* A line that came from another core or that had to be waited for; of the accesses that did. */
@@ -58,6 +59,14 @@ struct profile_line {
 	struct profile_user user[PROFILE_USERS];	/* count 0: none */
 };
 
+/* A thread of the guest. */
+#define PROFILE_THREAD_NAME	16u
+struct profile_thread {
+	u64 task;		/* its address, 0: of threads that could not be told */
+	char name[PROFILE_THREAD_NAME];
+	u32 vcpu;		/* that it was on last */
+};
+
 struct profile {
 	u32 scale;		/* all times are in 1/scale cycles of vm->tsc_hz */
 	u32 nr_cpus, nr_classes;
@@ -68,6 +77,8 @@ struct profile {
 	GArray *code;		/* struct profile_code, by rip, entry and caller */
 	GArray *caller;		/* struct profile_caller */
 	GArray *line;		/* struct profile_line, the most waited for first */
+	GArray *thread;		/* struct profile_thread; empty: not known */
+	u64 *thread_spent;	/* by thread, then class; those of all threads sum up to those of all CPUs */
 };
 
 /* Zeroes for nr_cpus and nr_classes, and empty lists. */

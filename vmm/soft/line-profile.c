@@ -6,7 +6,7 @@
 #include "soft/line-model.h"
 
 #define PROFILE_MIN	1024u
-/* Slots at most: 8 MiB of them. */
+/* Slots at most: 28 MiB of them. */
 #define PROFILE_MAX	32768u
 
 struct line_profile {
@@ -117,6 +117,7 @@ void line_note(struct soft_cpu *c, u64 line, enum line_kind kind, const struct l
 	u->count++;
 	u->writes += write;
 	u->wait += wait;
+	(write ? u->socket_writes : u->socket_reads)[c->core->socket]++;
 }
 
 struct line_profile *line_profile_create(void)

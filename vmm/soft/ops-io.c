@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* IN, OUT, INS, OUTS (SDM 1 19 [18]; 2A IN, INS; 2B OUT, OUTS). */
 #include "soft/ops.h"
+#include "soft/profile.h"
 #include "soft/system.h"
 
 /* How many elements one execution of REP INS or OUTS moves before events are looked at. */
@@ -36,6 +37,8 @@ static int io_allowed(struct soft_cpu *c, const struct soft_op *op, u16 port, u3
 /* One access, and what it costs and causes. */
 static u32 io_access(struct soft_cpu *c, u16 port, bool write, u32 value, u32 len)
 {
+	/* It may be a mark: what went by until here is of the phase that ends. */
+	soft_sample(c, 0);
 	vcpu_pio(c->vcpu, port, write, &value, len);
 	soft_spend(c, TIME_device, soft_units_of(c->svm, cost(&c->svm->cost, io)));
 	vcpu_count_exit(c->vcpu, COUNTER_vm_exits);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "soft/line-model.h"
+#include "soft/thread-profile.h"
 #include "soft/unwind.h"
 
 #define SLOTS_MIN	4096u
@@ -46,6 +47,7 @@ struct soft_profile {
 	GArray *caller;			/* struct profile_caller */
 	GHashTable *chain;		/* struct profile_caller to 1 + its element */
 	struct profile_cpu *cpu;
+	struct thread_profile *threads;	/* NULL: not known */
 	struct {
 		u64 stack;
 		u32 entry;
@@ -171,6 +173,8 @@ void soft_profile_sample(struct soft_cpu *c, u64 stall)
 
 	if (now <= pc->sampled)
 		return;
+	if (p->threads)
+		thread_profile_note(p->threads, c);
 	caller = c->cpl == 3 ? 0 : callers_now(p, c);
 	code = &p->slot[code_place(p, rip, entry, caller)];
 	if (!code->samples && p->used * 2 >= p->size) {
@@ -194,7 +198,19 @@ void soft_profile_sample(struct soft_cpu *c, u64 stall)
 
 void soft_profile_resume(struct soft_cpu *c)
 {
-	c->svm->profile->cpu[c->vcpu->id].sampled = soft_units(c);
+	struct soft_profile *p = c->svm->profile;
+	u64 now = soft_units(c);
+
+	if (p->threads && now > p->cpu[c->vcpu->id].sampled)
+		thread_profile_note(p->threads, c);
+	p->cpu[c->vcpu->id].sampled = now;
+}
+
+/* execve(), execveat() and prctl() of x86-64 Linux. */
+static bool renames(u32 entry)
+{
+	return entry == PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 59) || entry == PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 322) ||
+	       entry == PROFILE_ENTRY(PROFILE_ENTRY_SYSCALL, 157);
 }
 
 void soft_profile_enter(struct soft_cpu *c, bool user, u32 entry)
@@ -202,6 +218,8 @@ void soft_profile_enter(struct soft_cpu *c, bool user, u32 entry)
 	struct profile_cpu *pc = &c->svm->profile->cpu[c->vcpu->id];
 
 	if (user) {
+		if (renames(entry) && c->svm->profile->threads)
+			thread_profile_renames(c->svm->profile->threads, c);
 		pc->entry = entry;
 		pc->stack = 0;
 		pc->depth = 0;
@@ -216,10 +234,13 @@ void soft_profile_leave(struct soft_cpu *c)
 {
 	struct profile_cpu *pc = &c->svm->profile->cpu[c->vcpu->id];
 
-	if (c->cpl == 3)
+	if (c->cpl == 3) {
+		if (c->svm->profile->threads)
+			thread_profile_leave(c->svm->profile->threads, c);
 		pc->entry = pc->depth = 0;
-	else if (pc->depth)
+	} else if (pc->depth) {
 		pc->depth--;
+	}
 }
 
 /*
@@ -252,11 +273,14 @@ void soft_profile_start(struct vm *vm, u64 now)
 	p->caller = g_array_new(FALSE, FALSE, sizeof(struct profile_caller));
 	p->chain = g_hash_table_new_full(caller_hash, caller_equal, g_free, NULL);
 	p->cpu = g_new0(struct profile_cpu, vm->topo.nr_cpus);
+	p->threads = thread_profile_create(svm);
 	for (i = 0; i < vm->topo.nr_cpus; i++) {
 		struct soft_cpu *c = soft_cpu(vm->vcpu[i]);
 
 		p->cpu[i].begin = cpu_times(c, mark, p->cpu[i].base);
 		p->cpu[i].sampled = soft_units(c);
+		if (p->threads)
+			thread_profile_begin(p->threads, c, p->cpu[i].base);
 	}
 	if (svm->lines)
 		svm->lines->profile = line_profile_create();
@@ -272,6 +296,7 @@ void soft_profile_destroy(struct soft_vm *svm)
 	}
 	if (p) {
 		soft_unwind_destroy(p->unwind);
+		thread_profile_destroy(p->threads);
 		g_array_unref(p->caller);
 		g_hash_table_unref(p->chain);
 		g_free(p->slot);
@@ -327,10 +352,14 @@ void soft_profile_read(struct vm *vm, u64 now, bool all, struct profile *p)
 		p->elapsed[i] = cpu_times(soft_cpu(vm->vcpu[i]), mark, spent) - pc->begin;
 		for (t = 0; t < NR_SOFT_TIMES; t++)
 			p->spent[i * NR_SOFT_TIMES + t] = spent[t] - pc->base[t];
+		if (all && svm->profile->threads)
+			thread_profile_end(svm->profile->threads, soft_cpu(vm->vcpu[i]), spent);
 	}
+	read_code(svm->profile, p);
 	if (!all)
 		return;
-	read_code(svm->profile, p);
+	if (svm->profile->threads)
+		thread_profile_read(svm->profile->threads, p);
 	if (svm->lines)
 		line_profile_top(svm->lines->profile, LINES_MOST, p->line);
 }
