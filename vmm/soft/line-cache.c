@@ -10,7 +10,8 @@ void line_cache_create(struct line_cache *cache, u64 kib, u64 ways)
 
 	cache->ways = (u32)ways;
 	cache->sets = (u32)(lines / ways);
-	cache->set_mask = cache->sets & (cache->sets - 1) ? 0 : cache->sets - 1;
+	/* For one set it is 0, as the remainder is. */
+	cache->inverse = UINT64_MAX / cache->sets + 1;
 	cache->tag = g_new0(u32, lines);
 }
 
@@ -26,27 +27,20 @@ void line_cache_clear(struct line_cache *cache)
 
 bool line_cache_use(struct line_cache *cache, u64 line)
 {
-	u32 *tag = line_cache_set(cache, line), w;
+	u32 *tag = line_cache_set(cache, line), w = line_cache_way(tag, cache->ways, (u32)line + 1);
 
-	for (w = 0; w < cache->ways; w++) {
-		if (tag[w] != (u32)line + 1)
-			continue;
-		memmove(tag + 1, tag, w * sizeof(*tag));
-		tag[0] = (u32)line + 1;
-		return true;
-	}
-	return false;
+	if (w == cache->ways)
+		return false;
+	memmove(tag + 1, tag, w * sizeof(*tag));
+	tag[0] = (u32)line + 1;
+	return true;
 }
 
 bool line_cache_insert(struct line_cache *cache, u64 line, u64 *victim)
 {
-	u32 *tag = line_cache_set(cache, line), w, gone;
-
 	/* A way that was emptied, or the one used longest ago. */
-	for (w = 0; w < cache->ways - 1; w++)
-		if (!tag[w])
-			break;
-	gone = tag[w];
+	u32 *tag = line_cache_set(cache, line), w = line_cache_way(tag, cache->ways - 1, 0), gone = tag[w];
+
 	memmove(tag + 1, tag, w * sizeof(*tag));
 	tag[0] = (u32)line + 1;
 	*victim = (u64)gone - 1;
@@ -55,13 +49,10 @@ bool line_cache_insert(struct line_cache *cache, u64 line, u64 *victim)
 
 bool line_cache_remove(struct line_cache *cache, u64 line)
 {
-	u32 *tag = line_cache_set(cache, line), w;
+	u32 *tag = line_cache_set(cache, line), w = line_cache_way(tag, cache->ways, (u32)line + 1);
 
-	for (w = 0; w < cache->ways; w++) {
-		if (tag[w] == (u32)line + 1) {
-			tag[w] = 0;
-			return true;
-		}
-	}
-	return false;
+	if (w == cache->ways)
+		return false;
+	tag[w] = 0;
+	return true;
 }

@@ -47,6 +47,7 @@ struct soft_core {
 	u64 bit;		/* in line.cores */
 	struct line_cache l1, l2;
 	struct soft_cpu *thread[LINE_MAX_THREADS];
+	const enum vcpu_mp_state *state[LINE_MAX_THREADS];	/* theirs */
 	u32 nr_threads;
 	struct line_stream stream[LINE_STREAMS];
 	u32 next_stream;
@@ -77,7 +78,7 @@ struct soft_lines {
 	bool exact;		/* no two cores share a bit */
 	/* Costs in units. */
 	u64 latency[NR_LINE_FROM], stream[NR_LINE_FROM];
-	u64 line_remote_dirty, line_socket_dirty, hop, dram_line, link_line, l3_line, lock, fence, pause, jitter;
+	u64 line_remote_dirty, line_socket_dirty, hop, dram_line, link_line, l3_line, lock, fence, pause, jitter, cpi, cpi_shared;
 	u32 links, window, misses;
 	struct line_queue *queue;	/* one a vCPU at most */
 	u32 nr_queues;

@@ -175,13 +175,14 @@ void line_feel(struct soft_cpu *c, enum line_kind kind, const struct line_trip *
 
 void soft_lines_share_core(struct soft_cpu *c)
 {
+	const struct soft_lines *ls = c->svm->lines;
 	const struct soft_core *core = c->core;
 	u32 i;
 
-	c->cpi = cost(&c->svm->cost, cpi);
+	c->cpi = ls->cpi;
 	for (i = 0; i < core->nr_threads; i++) {
-		if (core->thread[i] != c && core->thread[i]->vcpu->mp_state == VCPU_RUNNABLE) {
-			c->cpi = c->cpi * cost(&c->svm->cost, smt_slowdown) / COST_RATIO;
+		if (i != c->place && *core->state[i] == VCPU_RUNNABLE) {
+			c->cpi = ls->cpi_shared;
 			return;
 		}
 	}

@@ -33,6 +33,8 @@ static void lines_costs(struct soft_lines *ls)
 	ls->link_line = soft_units_of_ps(svm, cost(m, link_line));
 	ls->l3_line = soft_units_of_ps(svm, cost(m, l3_line));
 	ls->jitter = soft_units_of_ps(svm, cost(m, jitter));
+	ls->cpi = cost(m, cpi);
+	ls->cpi_shared = ls->cpi * cost(m, smt_slowdown) / COST_RATIO;
 	ls->lock = cost(m, lock);
 	ls->fence = cost(m, fence);
 	ls->pause = cost(m, pause);
@@ -148,6 +150,8 @@ void soft_lines_attach(struct soft_cpu *c)
 	c->core = core;
 	c->thread = (u8)cpu->thread;
 	core->node = cpu->node;
+	core->state[core->nr_threads] = &c->vcpu->mp_state;
+	c->place = (u8)core->nr_threads;
 	core->thread[core->nr_threads++] = c;
 }
 

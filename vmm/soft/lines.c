@@ -389,10 +389,14 @@ bool soft_line(struct soft_cpu *c, u64 line, enum line_kind kind, bool retry)
 	struct soft_core *core = c->core;
 	struct line *l = &ls->line[line];
 	bool write = line_kind_writes(kind);
-	bool own = l->owner == core->id + 1, in_l1 = line_cache_has(&core->l1, line), in_l2, lost = false;
+	bool in_l1 = line_cache_has(&core->l1, line), in_l2, own, lost = false;
 	struct line_trip trip = { .now = soft_units(c), .retry = retry };
 
 	trip.start = trip.issued = trip.now;
+	/* The host's caches miss in both the directory and the L3's tags, so let it fetch one with the other. */
+	if (!in_l1)
+		line_cache_prefetch(&ls->socket[core->socket].l3, line);
+	own = l->owner == core->id + 1;
 	if (unlikely(l->queued)) {
 		trip.granted = retry && line_queue_granted(c, l, line, trip.now);
 		/* Another core's request for it is on the way, or has taken it already. */

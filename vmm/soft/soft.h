@@ -247,6 +247,7 @@ struct soft_cpu {
 	u64 gpr[18];
 	struct soft_sc *sc;	/* shortcuts of the current context: sct[ctx] */
 	struct soft_xsc *xsc;	/* of the current privilege: xsct[user] */
+	u32 *filter;		/* of the memory model (lines.h); NULL: there is none */
 	s64 left;		/* time units until `end`; <= 0 leaves at the next block boundary */
 	u64 cpi;		/* time units an instruction costs */
 	u64 insns;		/* instructions retired before the current block */
@@ -306,9 +307,9 @@ struct soft_cpu {
 	struct soft_xsc xsct[2][SOFT_NR_XSC];	/* [0] supervisor, [1] user */
 
 	/* --- memory model (lines.h) --- */
-	u32 *filter;		/* NULL: there is none */
 	struct soft_core *core;	/* (c) */
-	u8 thread;		/* (c) in its core */
+	u8 thread;		/* (c) in its core: its number there... */
+	u8 place;		/* (c) ...and among those that the model knows */
 	u64 line_va;		/* linear address of the access in hand, for the profile */
 	struct line_window window;
 	struct line_stores stores;
