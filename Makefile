@@ -453,7 +453,7 @@ help:
 	@echo "make check-debug-kernels  the kernel patches on kernels with lockdep, DEBUG_VM and KASAN"
 	@echo "make check-hard     the soft engine with a tiny TLB, tiny blocks, tiny turns (TEST=hard)"
 	@echo "make experiments    the published results, before and after, measured beside published (ENGINE=soft, nested, kvm)"
-	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG"
+	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG; soft with caches, by vCPUs"
 	@echo "make bench-counters what the kernel patches cost, instructions per fault and context switch, against a kernel without"
 	@echo "make bench-sensitivity  how far a result (SCENARIO=FILE) hangs on the cost models' estimates, on the quantum, on chance"
 	@echo "make bench-native   soft under a cost model measured on this host, against this host's own page faults"

@@ -10,14 +10,16 @@
 #   the floor of an IPI with apic = xapic and apic = kernel, and the exits each costs
 #   soft: the soft engine against QEMU's TCG, each on one host thread: boot to init,
 #   restore, instructions and guest faults a second, memory, at 1, 40 and 120 vCPUs
+#   lines: the soft engine with a whole cost model, caches and all: instructions of a fault loop on all
+#   vCPUs a second, at 2, 40 (ivb-ep) and 120 (ivb-ex), each run from a snapshot
 #
 # For boot and ipi the host is this machine where /dev/kvm is usable, else an emulated
-# one (as engine = nested): then ratios say something, times do not. For soft it always is this
+# one (as engine = nested): then ratios say something, times do not. For soft and lines it always is this
 # machine, which should have nothing else to do. Settings, from the environment:
-# BENCH_PARTS ("boot ipi soft"), BENCH_RUNS (5) of each, BENCH_BUILD (build) where
+# BENCH_PARTS ("boot ipi soft lines"), BENCH_RUNS (5) of each, BENCH_BUILD (build) where
 # everything is; of soft BENCH_SIZES ("1x1x1 2x10x2 4x15x2"), BENCH_WHO ("soft tcg
 # icount"), BENCH_LIMIT (900) seconds of one boot with its load, BENCH_QUICK=1: does
-# all of it work? One run of little at 1x1x1 and 2x2x1, whose figures mean nothing.
+# all of it work? One run of little at 1x1x1 and 2x2x1 (lines: 1x1x2 and 2x2x1), whose figures mean nothing.
 
 set -euo pipefail
 export LC_ALL=C
@@ -25,7 +27,7 @@ export LC_ALL=C
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=${BENCH_BUILD:-$top/build}
 runs=${BENCH_RUNS:-5}
-parts=${BENCH_PARTS:-boot ipi soft}
+parts=${BENCH_PARTS:-boot ipi soft lines}
 ram=512
 qemu=${FAULTBED_QEMU:-qemu-system-x86_64}
 kernel=$build/kernel/bzImage
@@ -249,9 +251,91 @@ soft()
 		--who "${BENCH_WHO:-soft tcg icount}" "${args[@]}"
 }
 
+# --- lines ---
+
+# lines_run SIZE MODEL COMMAND ARGS...: one run of the VMM; records in lines.records.
+lines_run()
+{
+	local size=$1 model=$2 command=$3 ram=512
+
+	shift 3
+	case $size in
+	2x10x2) ram=2048 ;;
+	4x15x2) ram=4096 ;;
+	esac
+	cat >"$work/lines.ini" <<-EOT
+	# How fast is the soft engine with a whole cost model?
+	[vm]
+	engine = soft
+	topology = $size
+	memory = ${ram}MiB
+	cost_model = $model
+	[run]
+	command = $command
+	timeout = 600s
+	EOT
+	rm -f "$work/lines.records"
+	if ! "$build/faultbed-vmm" run "$work/lines.ini" --engine soft --kernel "$kernel" --initrd "$build/initramfs.cpio" \
+		--cost-model "$top/cost-models/$model.ini" -q -o "$work/lines.records" "$@" >"$work/lines.log" 2>&1; then
+		echo "error: bench: lines, $size: the run failed; its last words:" >&2
+		tail -n 5 "$work/lines.log" >&2
+		exit 1
+	fi
+}
+
+# Records on stdin to "SIZE instructions wall-ns cpu-ns".
+lines_speed()
+{
+	perl -MJSON::PP -ne '
+		my $r = decode_json($_);
+		next unless $r->{record} eq "repeat";
+		my ($n, $p) = ($r->{counters}{instructions}{value}, $r->{provenance});
+		printf "%s %d %d %d\n", $ENV{SIZE}, $n, $p->{host_ns}, $p->{host_cpu_ns} // 0 if $n && $p->{host_ns};'
+}
+
+lines()
+{
+	local sizes="1x1x2 2x10x2 4x15x2" times=$runs all=240 run size s c t cpus ms model n first=
+
+	if [ -n "${BENCH_QUICK:-}" ]; then
+		sizes="1x1x2 2x2x1"
+		times=1
+		all=20
+	fi
+	for run in $(seq 0 "$times"); do
+		for size in $sizes; do
+			IFS=x read -r s c t <<<"$size"
+			cpus=$((s * c * t))
+			# As much work at each size; no shorter than a few rounds of one thread.
+			ms=$((all / cpus + 2))
+			model=ivb-ep
+			[ "$size" != 4x15x2 ] || model=ivb-ex
+			if [ "$run" = 0 ]; then
+				lines_run "$size" $model true --save-snapshot "$work/lines-$size"
+				continue
+			fi
+			lines_run "$size" $model "multi-fault $cpus --warmup 1ms --duration ${ms}ms" --snapshot "$work/lines-$size"
+			SIZE=$size lines_speed <"$work/lines.records" >>"$work/lines.speed"
+			echo "  ... lines, $size, run $run" >&2
+		done
+	done
+	echo "soft with caches and lines (ivb-ep; ivb-ex at 4x15x2), a fault loop on all vCPUs, one host thread:"
+	echo "M guest instructions a wall second, and a second of CPU time; aim: at least 50 at 2x10x2"
+	for size in $sizes; do
+		printf '  %-7s %s   %s\n' "$size" "$(awk -v s="$size" '$1 == s { print $2 / $3 * 1e3 }' "$work/lines.speed" | spread 1)" \
+			"$(awk -v s="$size" '$1 == s && $4 { print $2 / $4 * 1e3 }' "$work/lines.speed" | spread 1)"
+	done
+	echo "CPU time of a guest instruction, ${sizes%% *} = 1; aim: at most 1.3"
+	for size in $sizes; do
+		n=$(awk -v s="$size" '$1 == s && $4 { print $4 / $2 }' "$work/lines.speed" | median)
+		first=${first:-$n}
+		awk -v s="$size" -v n="$n" -v f="$first" 'BEGIN { if (n && f) printf "  %-7s %8.2f\n", s, n / f }'
+	done
+}
+
 for part in $parts; do
 	case $part in
-	boot | ipi | soft) $part ;;
-	*) echo "error: bench: BENCH_PARTS: boot, ipi and soft are the parts, not $part" >&2; exit 2 ;;
+	boot | ipi | soft | lines) $part ;;
+	*) echo "error: bench: BENCH_PARTS: boot, ipi, soft and lines are the parts, not $part" >&2; exit 2 ;;
 	esac
 done
