@@ -87,6 +87,7 @@ struct load {
 	/* Read by every thread at every page, written twice: a line of its own. */
 	u32 stop __attribute__((aligned(CACHE_LINE)));	/* (a) abandon the round now */
 	u32 last __attribute__((aligned(CACHE_LINE)));	/* first: this round was the last one */
+	u64 zap_ns;		/* first: what giving back took between the marks, the others waiting */
 	u32 finished;		/* (a) own: threads that have ended */
 };
 
@@ -186,7 +187,9 @@ static void rounds_first(struct worker *w)
 		w->end_ns = clock_ns();
 		barrier_wait(&l->barrier);
 		if (w->index == 0) {
+			l->zap_ns -= clock_ns();
 			give_back_all(l);
+			l->zap_ns += clock_ns();
 			l->last = stopped(l) || finished(w);
 			if (l->last)
 				end_region(l);
@@ -333,6 +336,8 @@ static void report(struct load *l)
 	roi_report_f(&l->roi, "faults_per_s", (double)faults * 1e9 / (double)ns, "faults/s");
 	if (l->zap == ZAP_OWN)
 		roi_report_f(&l->roi, "faults_per_s_by_thread", by_thread, "faults/s");
+	else
+		roi_report(&l->roi, "zap_ns", l->zap_ns, "ns");
 	if (partial)
 		roi_warning(
 			&l->roi,
