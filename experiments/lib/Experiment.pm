@@ -125,9 +125,9 @@ sub read_run
 	die "usage: check DIR, the folder with the experiment's results (faultbed experiment NAME makes it)\n"
 		unless defined $dir && -d $dir;
 	open my $f, '<', "$dir/run.tsv" or return;
-	while (<$f>) {
-		chomp;
-		my ($name, $status, $why) = split /\t/;
+	while (defined(my $text = <$f>)) {
+		chomp $text;
+		my ($name, $status, $why) = split /\t/, $text;
 		$run{$name} = { status => $status, why => $why };
 	}
 }
@@ -280,10 +280,10 @@ sub published
 	my $file = "$FindBin::Bin/" . ($_[0] // 'published.tsv');
 	open my $f, '<', $file or die "$file: $!\n";
 	my (@names, @rows);
-	while (<$f>) {
-		chomp;
-		next if /^#/ || /^\s*$/;
-		my @fields = split /\t/, $_, -1;
+	while (defined(my $text = <$f>)) {	# not $_, which may be the caller's own
+		chomp $text;
+		next if $text =~ /^#/ || $text =~ /^\s*$/;
+		my @fields = split /\t/, $text, -1;
 		if (!@names) {
 			my %seen;
 			die "$file:$.: a header of one column: columns are parted by tabs\n" if @fields < 2;
