@@ -391,6 +391,12 @@ EXPERIMENTS_OUT ?= out/experiments
 experiments: all images
 	$(Q)$(O)/faultbed experiment --all --engine $(ENGINE) -o $(EXPERIMENTS_OUT)
 
+# The figures of docs/ex-vs-ep.md; EX_VS_EP_PARTS: some of own, first, scaling, profile.
+EX_VS_EP_PARTS ?=
+.PHONY: ex-vs-ep
+ex-vs-ep: all images
+	$(Q)host-tools/ex-vs-ep.pl --faultbed $(O)/faultbed $(EX_VS_EP_PARTS)
+
 bench: all images
 	$(Q)host-tools/bench.sh
 
@@ -453,6 +459,7 @@ help:
 	@echo "make check-debug-kernels  the kernel patches on kernels with lockdep, DEBUG_VM and KASAN"
 	@echo "make check-hard     the soft engine with a tiny TLB, tiny blocks, tiny turns (TEST=hard)"
 	@echo "make experiments    the published results, before and after, measured beside published (ENGINE=soft, nested, kvm)"
+	@echo "make ex-vs-ep       the figures of docs/ex-vs-ep.md: why the larger box of speculative-faults is the slower one"
 	@echo "make bench          boot time and IPI floor against QEMU on the same host; soft against QEMU's TCG; soft with caches, by vCPUs"
 	@echo "make bench-counters what the kernel patches cost, instructions per fault and context switch, against a kernel without"
 	@echo "make bench-sensitivity  how far a result (SCENARIO=FILE) hangs on the cost models' estimates, on the quantum, on chance"
