@@ -277,9 +277,10 @@ sub print_tables
 				next;
 			}
 			my $f = figures($cell->{r});
-			$base //= $f->{rate};
+			$base = $f->{rate} if !$c;	# EP's
 			$rate{$case->[0]} = $f->{rate};
-			printf " %-50s %10.3f %7.3f %10.2f%s %7d\n", $case->[0], $f->{rate}, $f->{rate} / $base, $f->{us},
+			printf " %-50s %10.3f %7s %10.2f%s %7d\n", $case->[0], $f->{rate},
+				defined $base ? sprintf('%.3f', $f->{rate} / $base) : 'n/a', $f->{us},
 				$first ? sprintf(' %9.0f %9.0f', $f->{zap}, $f->{touch}) : '', $f->{rounds};
 		}
 		print_ratios(\%rate);
