@@ -57,7 +57,7 @@ SRC_soft := block clock decode dump engine far interrupt iret kvmclock line-cach
 	ops-atomic ops-bit ops-control ops-decimal ops-flags ops-flow ops-fxsave ops-io ops-mmx ops-mov \
 	ops-mul ops-segment ops-shift ops-sse ops-sse-convert ops-sse-fp ops-sse-int \
 	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env profile run \
-	second-level segment snapshot state thread-profile tlb tlb-flush tlb-state unwind walk
+	second-level segment slab-name snapshot state thread-profile tlb tlb-flush tlb-state unwind walk
 SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \

@@ -67,6 +67,8 @@ static char *line_name(const struct profile_line *l, const struct symbols *symbo
 	symbol = l->va >= KERNEL_IMAGE ? symbols_find_data(symbols, l->va, &offset) : NULL;
 	if (symbol)
 		return g_strdup_printf("%s+0x%llx", symbol, (unsigned long long)offset);
+	if (*l->object)
+		return g_strdup_printf("%s+0x%x, accessed by %s", l->object, l->offset, user);
 	if (!l->va)
 		return g_strdup_printf("page-table entries, walked in %s", user);
 	if (at >= VMEMMAP && at < VMEMMAP_END)

@@ -144,6 +144,8 @@ tap_like "callers are known" "$(member '0.profile.stacks.*.stack')" \
 tap_like "also of system calls" "$(member '0.profile.stacks.*.stack')" \
 	'^syscall madvise;entry_SYSCALL_64[a-z_]*;do_syscall_64;.*;unmap_page_range$'
 tap_like "the counters of all VMs are in a line with a name" "$(member '0.profile.lines.*.name')" '^vm_node_stat\+0x'
+tap_like "the lock that they take is in an object with a name" "$(member '0.profile.lines.*.name')" '^vma_lock\+0x0, accessed by down_read_trylock$'
+tap_like "so are the kernel's own" "$(member '0.profile.lines.*.name')" '^[a-z_0-9-]+\+0x[0-9a-f]+, accessed by _*[a-z_.0-9]+$'
 tap_is "lines are in the order of their waits" "$(member '0.profile.lines.*.wait' | sort -c -n -r 2>&1)" ""
 
 # --- threads ---

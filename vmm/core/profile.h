@@ -42,6 +42,7 @@ struct profile_caller {
 /* Code that accessed a line. */
 #define PROFILE_USERS	8u
 #define PROFILE_SOCKETS	8u
+#define PROFILE_OBJECT_NAME	32u
 struct profile_user {
 	u64 rip;		/* PROFILE_USER of user programs */
 	u64 count, writes, wait;
@@ -57,6 +58,8 @@ struct profile_line {
 	u64 sockets[PROFILE_SOCKETS];	/* transfers by who asked */
 	u64 others;		/* accesses by code that had no room in user[] */
 	struct profile_user user[PROFILE_USERS];	/* count 0: none */
+	char object[PROFILE_OBJECT_NAME];	/* what kind of allocated object va is in, "" if that is not known */
+	u32 offset;				/* of va in the object */
 };
 
 /* A thread of the guest. */

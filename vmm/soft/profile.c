@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "soft/line-model.h"
+#include "soft/slab-name.h"
 #include "soft/thread-profile.h"
 #include "soft/unwind.h"
 
@@ -360,6 +361,8 @@ void soft_profile_read(struct vm *vm, u64 now, bool all, struct profile *p)
 		return;
 	if (svm->profile->threads)
 		thread_profile_read(svm->profile->threads, p);
-	if (svm->lines)
+	if (svm->lines) {
 		line_profile_top(svm->lines->profile, LINES_MOST, p->line);
+		slab_name_lines(soft_cpu(vm->vcpu[0]), p->line);
+	}
 }
