@@ -65,6 +65,7 @@ struct load {
 	u32 threads[MAX_LIST], nr_threads;
 	u64 scale, stride;
 	u64 tries;		/* runs of each kind; the fewest faults count */
+	u64 warmup;		/* readers of a run of each pattern before the marks; 0: none */
 	bool all_words;
 	const char *dir;
 	struct roi roi;
@@ -386,6 +387,9 @@ static void run_all(struct load *l)
 {
 	u64 total = 0;
 
+	for (u32 p = 0; p < NR_PATTERNS && l->warmup; p++)
+		if (l->want[p])
+			run(l, p, l->share[ONE] ? ONE : MANY, (u32)l->warmup);
 	roi_begin(&l->roi);
 	for (u32 t = 0; t < l->nr_threads; t++) {
 		for (u32 s = 0; s < NR_SHARINGS; s++) {
@@ -431,6 +435,7 @@ static void usage(int status)
 		"  --words all|one    of each page that sequential and random touch (all); one is faster, and faults are the same\n"
 		"  --tries N          do each run N times and report the fewest faults: in host time the start of a\n"
 		"                     process takes one or two more at times (1)\n"
+		"  --warmup N         before the marks, a run of each pattern by N readers (0: none)\n"
 		"  --dir DIR          where the file is made (/tmp)\n");
 	exit(status);
 }
@@ -491,6 +496,8 @@ static bool parse_option(struct load *l, int c)
 		return l->all_words || !strcmp(optarg, "one");
 	case 'n':
 		return parse_u64(optarg, 1, 100, &l->tries);
+	case 'W':
+		return parse_u64(optarg, 0, MAX_READERS, &l->warmup);
 	case 'd':
 		l->dir = optarg;
 		return true;
@@ -505,7 +512,7 @@ static void parse_args(struct load *l, int argc, char **argv)
 		{ "threads", required_argument, NULL, 't' },  { "scale", required_argument, NULL, 's' },
 		{ "stride", required_argument, NULL, 'S' },   { "words", required_argument, NULL, 'w' },
 		{ "tries", required_argument, NULL, 'n' },    { "dir", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
+		{ "warmup", required_argument, NULL, 'W' },   { "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;

@@ -11,6 +11,9 @@
  * stay (--cold data), or go too (--cold all). With --readahead 0 each page is a request of its
  * own, so that every fault waits for one.
  *
+ * Without --piece a thread maps its part once. With --piece N it maps, scans and unmaps N pages after N pages, as one does
+ * that scans many small files; so each scanning thread is a writer of the address space as well.
+ *
  * A pass is a round. The marks are around all passes; throwing out lies between them.
  */
 #include <errno.h>
@@ -54,6 +57,7 @@ struct scan {
 	u32 threads, passes;
 	double scale;
 	u64 pages;			/* to scan, of the whole file */
+	u64 piece;			/* pages of a mapping; 0: a thread's part is one */
 	u32 readahead_kib;
 	bool cold_all, writer;
 	u64 gap_ns;			/* between two pairs of the writer's calls */
@@ -149,6 +153,43 @@ static void scan_by_read(struct scan *s, int fd, u64 from, u64 to)
 	}
 }
 
+/* The pages of the file from `from` to `to`, mapped. NULL if there are none. */
+static char *map_part(const struct scan *s, int fd, u64 from, u64 to)
+{
+	size_t len = (to - from) * PAGE_BYTES;
+	char *map;
+
+	if (!len)
+		return NULL;
+	map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, (off_t)(from * PAGE_BYTES));
+	if (map == MAP_FAILED)
+		die_errno(EXIT_MISMATCH, "mapping %s", s->file);
+	if (!s->readahead_kib && madvise(map, len, MADV_RANDOM))
+		die_errno(EXIT_MISMATCH, "madvise");
+	return map;
+}
+
+/* Through `map`, which has page `from` of the file first, or piece by piece through mappings of our own. */
+static void scan_by_mmap(struct scan *s, int fd, const char *map, u64 from, u64 to)
+{
+	u64 at, end;
+
+	if (!s->piece) {
+		for (u64 page = from; page < to; page++)
+			check_page(s, map + (page - from) * PAGE_BYTES, page);
+		return;
+	}
+	for (at = from; at < to; at = end) {
+		char *own;
+
+		end = at + s->piece < to ? at + s->piece : to;
+		own = map_part(s, fd, at, end);
+		for (u64 page = at; page < end; page++)
+			check_page(s, own + (page - at) * PAGE_BYTES, page);
+		munmap(own, (end - at) * PAGE_BYTES);
+	}
+}
+
 /* All pages, or every other run of MIXED_PAGES, as the mapping or the descriptor has it. */
 static void scan_part(struct scan *s, int fd, const char *map, u64 from, u64 to)
 {
@@ -158,12 +199,10 @@ static void scan_part(struct scan *s, int fd, const char *map, u64 from, u64 to)
 		end = s->how == HOW_MIXED ? run + MIXED_PAGES : to;
 		if (end > to)
 			end = to;
-		if (s->how == HOW_READ || (s->how == HOW_MIXED && (run - from) / MIXED_PAGES % 2)) {
+		if (s->how == HOW_READ || (s->how == HOW_MIXED && (run - from) / MIXED_PAGES % 2))
 			scan_by_read(s, fd, run, end);
-			continue;
-		}
-		for (u64 page = run; page < end; page++)
-			check_page(s, map + (page - from) * PAGE_BYTES, page);
+		else
+			scan_by_mmap(s, fd, map ? map + (run - from) * PAGE_BYTES : NULL, run, end);
 	}
 }
 
@@ -171,7 +210,6 @@ static void scan_once(struct reader *r)
 {
 	struct scan *s = r->scan;
 	u64 from = s->pages * r->index / s->threads, to = s->pages * (r->index + 1) / s->threads;
-	size_t len = (to - from) * PAGE_BYTES;
 	int fd = open(s->file, O_RDONLY | O_CLOEXEC);
 	struct rusage before, after;
 	char *map = NULL;
@@ -180,13 +218,8 @@ static void scan_once(struct reader *r)
 		die_errno(EXIT_MISMATCH, "%s", s->file);
 	if (!s->readahead_kib)
 		posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-	if (len && s->how != HOW_READ) {
-		map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, (off_t)(from * PAGE_BYTES));
-		if (map == MAP_FAILED)
-			die_errno(EXIT_MISMATCH, "mapping %s", s->file);
-		if (!s->readahead_kib && madvise(map, len, MADV_RANDOM))
-			die_errno(EXIT_MISMATCH, "madvise");
-	}
+	if (s->how != HOW_READ && !s->piece)
+		map = map_part(s, fd, from, to);
 	barrier_wait(&s->barrier);
 	getrusage(RUSAGE_THREAD, &before);
 	scan_part(s, fd, map, from, to);
@@ -195,7 +228,7 @@ static void scan_once(struct reader *r)
 	r->major += (u64)(after.ru_majflt - before.ru_majflt);
 	barrier_wait(&s->barrier);
 	if (map)
-		munmap(map, len);
+		munmap(map, (to - from) * PAGE_BYTES);
 	close(fd);
 	/* Nobody maps it any more, so that it can be thrown out. */
 	barrier_wait(&s->barrier);
@@ -397,6 +430,7 @@ static void usage(int status)
 		"Threads scan a file that is not in memory; one more maps and unmaps a page and times its calls.\n"
 		"  --how HOW         read(), mmap() or both in turn (mmap)\n"
 		"  --scale F         this part of the file, above 0 and at most 1 (1)\n"
+		"  --piece N         map, scan and unmap N pages at a time, as if each N were a file; 0: a thread's part at once (0)\n"
 		"  --passes N        scan it N times, cold each time (1)\n"
 		"  --readahead KIB   read ahead as much; 0: each page on its own (0)\n"
 		"  --cold data|all   what is not in memory: the file's pages, or what says where they lie, too (data)\n"
@@ -432,6 +466,7 @@ static void parse_args(struct scan *s, int argc, char **argv)
 		{ "how", required_argument, NULL, 'H' },
 		{ "scale", required_argument, NULL, 's' },
 		{ "passes", required_argument, NULL, 'p' },
+		{ "piece", required_argument, NULL, 'P' },
 		{ "readahead", required_argument, NULL, 'r' },
 		{ "cold", required_argument, NULL, 'c' },
 		{ "gap", required_argument, NULL, 'g' },
@@ -451,6 +486,8 @@ static void parse_args(struct scan *s, int argc, char **argv)
 			continue;
 		if (c == 'p' && parse_u64(optarg, 1, 100000, &n))
 			s->passes = (u32)n;
+		else if (c == 'P' && parse_u64(optarg, 0, 1 << 20, &s->piece))
+			continue;
 		else if (c == 'r' && parse_u64(optarg, 0, 1 << 20, &n))
 			s->readahead_kib = (u32)n;
 		else if (c == 'c' && (!strcmp(optarg, "data") || !strcmp(optarg, "all")))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mmap-file TASKS LOOPS [--scale F]: TASKS processes map one page of the same
+ * mmap-file TASKS LOOPS [--scale F] [--warmup N]: TASKS processes map one page of the same
  * file and unmap it again, LOOPS times each, all on the lock of the file's mappings.
  * After the load of Peter Zijlstra's figures for that lock as a spinlock and as a
  * mutex (linux-kernel, 2011-04-21), which ran "mmap-file 48 50000".
@@ -18,7 +18,9 @@
  * are written in the others' place: the fork is to cost what it did. The stack is moved to
  * begin at a page's end, or address space randomization would make it two in some runs.
  *
- * --scale F makes it F * LOOPS loops, to the nearest, and reports F.
+ * --scale F makes it F * LOOPS loops, to the nearest, and reports F. --warmup N has as many tasks do N
+ * loops each before the marks, so that the measured part begins with caches, free lists and page tables as a repeat
+ * of the whole program finds them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,13 +48,14 @@ struct started {
 struct load {
 	u32 tasks;
 	u64 loops;		/* of each task, scaled */
+	u64 warmup;		/* the same, before the marks; 0: no warm-up */
 	double scale;
 	const char *path;	/* NULL: a file of our own, unlinked at once */
 	int fd;
 	u64 *done;		/* loops each task completed, in memory they share */
 	struct started *started;	/* in memory that the parent alone writes */
 	struct roi roi;
-	struct rusage before, self, children;
+	struct rusage before, children_before, self, children;
 };
 
 static void open_file(struct load *l)
@@ -84,32 +87,32 @@ static void map_counts(struct load *l)
 }
 
 /* A task. Ends without a word to stdio, which is the parent's. */
-static void loop(const struct load *l, u32 task) __attribute__((noreturn));
+static void loop(const struct load *l, u32 task, u64 loops) __attribute__((noreturn));
 
-static void loop(const struct load *l, u32 task)
+static void loop(const struct load *l, u32 task, u64 loops)
 {
 	u64 i;
 
-	for (i = 0; i < l->loops; i++) {
+	for (i = 0; i < loops; i++) {
 		void *p = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
 
 		if (p == MAP_FAILED || munmap(p, PAGE_BYTES))
 			break;
 	}
 	l->done[task] = i;
-	_exit(i == l->loops ? EXIT_OK : EXIT_MISMATCH);
+	_exit(i == loops ? EXIT_OK : EXIT_MISMATCH);
 }
 
 /* Children that a failure leaves behind are killed by init with the command's process group. */
-static void __attribute__((noinline)) start_tasks(struct load *l)
+static void __attribute__((noinline)) start_tasks(struct load *l, u64 loops)
 {
 	struct started *s = l->started;
 
-	for (; s->nr < l->tasks; s->nr++) {
+	for (s->nr = 0; s->nr < l->tasks; s->nr++) {
 		pid_t pid = fork();
 
 		if (!pid)
-			loop(l, s->nr);
+			loop(l, s->nr, loops);
 		if (pid < 0)
 			die_errno(EXIT_MISMATCH, "task %u of %u", s->nr, l->tasks);
 		s->pid[s->nr] = pid;
@@ -135,12 +138,21 @@ static void run(struct load *l)
 {
 	/* What is called from here has a page of the stack to itself, but for what is longer than one. */
 	volatile char *above = __builtin_alloca((uintptr_t)__builtin_frame_address(0) % PAGE_BYTES + 16);
-	bool good;
+	bool good = true;
 
 	above[0] = 0;
+	if (l->warmup) {
+		start_tasks(l, l->warmup);
+		good = wait_for_tasks(l);
+	}
 	roi_begin(&l->roi);
-	start_tasks(l);
-	good = wait_for_tasks(l);
+	/* Twice: what a fork of the warm-up made read-only, and this writes, is a fault of none of the tasks. */
+	for (int i = 0; i < 2; i++) {
+		getrusage(RUSAGE_CHILDREN, &l->children_before);
+		getrusage(RUSAGE_SELF, &l->before);
+	}
+	start_tasks(l, l->loops);
+	good &= wait_for_tasks(l);
 	getrusage(RUSAGE_SELF, &l->self);
 	getrusage(RUSAGE_CHILDREN, &l->children);
 	roi_end(&l->roi);
@@ -155,8 +167,10 @@ static u64 us(const struct timeval *t)
 
 static void report(struct load *l)
 {
-	u64 user = us(&l->self.ru_utime) - us(&l->before.ru_utime) + us(&l->children.ru_utime);
-	u64 system = us(&l->self.ru_stime) - us(&l->before.ru_stime) + us(&l->children.ru_stime);
+	u64 user = us(&l->self.ru_utime) - us(&l->before.ru_utime) +
+		   us(&l->children.ru_utime) - us(&l->children_before.ru_utime);
+	u64 system = us(&l->self.ru_stime) - us(&l->before.ru_stime) +
+		     us(&l->children.ru_stime) - us(&l->children_before.ru_stime);
 	u64 faults = (u64)(l->self.ru_minflt + l->self.ru_majflt - l->before.ru_minflt - l->before.ru_majflt);
 	u64 switches = (u64)(l->self.ru_nvcsw + l->self.ru_nivcsw - l->before.ru_nvcsw - l->before.ru_nivcsw);
 	u64 ns = roi_ns(&l->roi), done = 0;
@@ -171,8 +185,8 @@ static void report(struct load *l)
 	roi_report_f(&l->roi, "scale_ppm", l->scale * 1e6, "ppm");
 	roi_report(&l->roi, "parent_page_faults", faults, "faults");
 	roi_report(&l->roi, "parent_context_switches", switches, "switches");
-	roi_report(&l->roi, "voluntary_switches", (u64)l->children.ru_nvcsw, "switches");
-	roi_report(&l->roi, "involuntary_switches", (u64)l->children.ru_nivcsw, "switches");
+	roi_report(&l->roi, "voluntary_switches", (u64)(l->children.ru_nvcsw - l->children_before.ru_nvcsw), "switches");
+	roi_report(&l->roi, "involuntary_switches", (u64)(l->children.ru_nivcsw - l->children_before.ru_nivcsw), "switches");
 	roi_report(&l->roi, "user_us", user, "us");
 	roi_report(&l->roi, "system_us", system, "us");
 	roi_report_f(&l->roi, "real_us", real_us, "us");
@@ -189,9 +203,10 @@ static void usage(int status) __attribute__((noreturn));
 static void usage(int status)
 {
 	fprintf(status ? stderr : stdout,
-		"usage: mmap-file TASKS LOOPS [--scale F] [--file PATH]\n"
+		"usage: mmap-file TASKS LOOPS [--scale F] [--warmup N] [--file PATH]\n"
 		"TASKS processes map one page of a file, shared and writable, and unmap it, LOOPS times each.\n"
 		"  --scale F      F * LOOPS times instead; 0 < F <= 1\n"
+		"  --warmup N     and N times by as many tasks before, unmeasured\n"
 		"  --file PATH    the file, made if it is not there; default: one in /tmp\n");
 	exit(status);
 }
@@ -209,6 +224,7 @@ static void parse_args(struct load *l, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "scale", required_argument, NULL, 's' },
+		{ "warmup", required_argument, NULL, 'w' },
 		{ "file", required_argument, NULL, 'f' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -218,6 +234,8 @@ static void parse_args(struct load *l, int argc, char **argv)
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (c == 's' && parse_scale(optarg, &l->scale))
+			continue;
+		else if (c == 'w' && parse_u64(optarg, 0, LOOPS_MAX, &l->warmup))
 			continue;
 		else if (c == 'f')
 			l->path = optarg;
@@ -241,7 +259,6 @@ int main(int argc, char **argv)
 	open_file(&l);
 	map_counts(&l);
 	roi_init(&l.roi);
-	getrusage(RUSAGE_SELF, &l.before);
 	run(&l);
 	report(&l);
 	return EXIT_OK;
