@@ -12,14 +12,16 @@
 #   restore, instructions and guest faults a second, memory, at 1, 40 and 120 vCPUs
 #   lines: the soft engine with a whole cost model, caches and all: instructions of a fault loop on all
 #   vCPUs a second, at 2, 40 (ivb-ep) and 120 (ivb-ex), each run from a snapshot
+#   park: CPU time of a boot and a load on one of 40 vCPUs while the others poll (idle=poll), with vCPUs that wait in a
+#   loop parked and executed (--no-park)
 #
 # For boot and ipi the host is this machine where /dev/kvm is usable, else an emulated
-# one (as engine = nested): then ratios say something, times do not. For soft and lines it always is this
+# one (as engine = nested): then ratios say something, times do not. For the others it always is this
 # machine, which should have nothing else to do. Settings, from the environment:
-# BENCH_PARTS ("boot ipi soft lines"), BENCH_RUNS (5) of each, BENCH_BUILD (build) where
+# BENCH_PARTS ("boot ipi soft lines park"), BENCH_RUNS (5) of each, BENCH_BUILD (build) where
 # everything is; of soft BENCH_SIZES ("1x1x1 2x10x2 4x15x2"), BENCH_WHO ("soft tcg
 # icount"), BENCH_LIMIT (900) seconds of one boot with its load, BENCH_QUICK=1: does
-# all of it work? One run of little at 1x1x1 and 2x2x1 (lines: 1x1x2 and 2x2x1), whose figures mean nothing.
+# all of it work? One run of little at 1x1x1 and 2x2x1 (lines: 1x1x2 and 2x2x1; park: 1x2x2), whose figures mean nothing.
 
 set -euo pipefail
 export LC_ALL=C
@@ -27,7 +29,7 @@ export LC_ALL=C
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=${BENCH_BUILD:-$top/build}
 runs=${BENCH_RUNS:-5}
-parts=${BENCH_PARTS:-boot ipi soft lines}
+parts=${BENCH_PARTS:-boot ipi soft lines park}
 ram=512
 qemu=${FAULTBED_QEMU:-qemu-system-x86_64}
 kernel=$build/kernel/bzImage
@@ -333,9 +335,57 @@ lines()
 	done
 }
 
+# --- park ---
+
+# park_run ARGS...: CPU seconds of one run of the VMM.
+park_run()
+{
+	local TIMEFORMAT=%U
+
+	{ time "$build/faultbed-vmm" run "$work/park.ini" --engine soft --kernel "$kernel" --initrd "$build/initramfs.cpio" \
+		--cost-model "$top/cost-models/ivb-ep.ini" -q --no-snapshot -o "$work/park.records" "$@" >"$work/park.log" 2>&1; } 2>&1 || {
+		echo "error: bench: park: the run failed; its last words:" >&2
+		tail -n 5 "$work/park.log" >&2
+		return 1
+	}
+}
+
+park()
+{
+	local size=2x10x2 times=$runs run
+
+	if [ -n "${BENCH_QUICK:-}" ]; then
+		size=1x2x2
+		times=1
+	fi
+
+	cat >"$work/park.ini" <<-EOT
+	# What do vCPUs cost that poll while they are idle?
+	[vm]
+	topology = $size
+	memory = 1GiB
+	[guest]
+	append = idle=poll
+	[run]
+	command = multi-fault 1
+	duration = 2ms
+	timeout = 280s
+	EOT
+	rm -f "$work/park.yes" "$work/park.no"
+	for run in $(seq "$times"); do
+		park_run >>"$work/park.yes"
+		park_run --no-park >>"$work/park.no"
+		echo "  ... park, run $run" >&2
+	done
+	echo "soft with caches and lines (ivb-ep), $size with idle=poll: boot and a fault loop on one vCPU, CPU seconds, median (min to max):"
+	echo "  executed  $(spread 1 <"$work/park.no")"
+	echo "  parked    $(spread 1 <"$work/park.yes")"
+	echo "  ratio     $(echo "$(median <"$work/park.no") $(median <"$work/park.yes")" | awk '{ printf "%.1f", $1 / $2 }')"
+}
+
 for part in $parts; do
 	case $part in
-	boot | ipi | soft | lines) $part ;;
-	*) echo "error: bench: BENCH_PARTS: boot, ipi, soft and lines are the parts, not $part" >&2; exit 2 ;;
+	boot | ipi | soft | lines | park) $part ;;
+	*) echo "error: bench: BENCH_PARTS: boot, ipi, soft, lines and park are the parts, not $part" >&2; exit 2 ;;
 	esac
 done

@@ -16,7 +16,7 @@ struct run_options {
 	char **set, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
-	gboolean console, all, quiet, no_snapshot, profile;
+	gboolean console, all, quiet, no_snapshot, no_park, profile;
 	int jobs;
 };
 
@@ -159,7 +159,12 @@ static int choose_profile(struct job *job, const struct run_options *opt)
 		       engine_name(job->engine));
 		return STATUS_HOST;
 	}
+	if (opt->no_park && job->engine != ENGINE_SOFT) {
+		fb_err("--no-park: engine %s parks no vCPU that waits in a loop; soft does", engine_name(job->engine));
+		return STATUS_HOST;
+	}
 	job->profile = opt->profile;
+	job->no_park = opt->no_park;
 	return STATUS_DONE;
 }
 
@@ -333,6 +338,8 @@ int cmd_run(int argc, char **argv)
 		  "only these kinds of events, joined by commas", "LIST" },
 		{ "trace-from", 0, 0, G_OPTION_ARG_STRING, &opt.trace_from,
 		  "start (the default), or command: only while the command runs", "WHEN" },
+		{ "no-park", 0, 0, G_OPTION_ARG_NONE, &opt.no_park,
+		  "soft: execute loops that only wait; the result is the same, later (docs/soft-engine.md)", NULL },
 		{ "profile", 0, 0, G_OPTION_ARG_NONE, &opt.profile,
 		  "soft: say where the time went, by class, function and cache line (docs/profile.md)", NULL },
 		{ "initrd", 0, 0, G_OPTION_ARG_FILENAME, &opt.initrd, "the guest's initramfs",

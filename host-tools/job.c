@@ -340,6 +340,8 @@ char **job_argv(const struct job *job, const struct cell *cell, const char *vmm,
 	for (char **o = job->snapshot; o && *o; o++)
 		g_ptr_array_add(argv, g_strdup(*o));
 	add_trace(job, cell, argv);
+	if (job->no_park)
+		g_ptr_array_add(argv, g_strdup("--no-park"));
 	if (job->profile)
 		g_ptr_array_add(argv, g_strdup("--profile"));
 	if (job->engine == ENGINE_NESTED) {

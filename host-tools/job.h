@@ -43,6 +43,7 @@ struct job {
 	char **trace;		/* the VMM's options about traces but for the file, NULL = no trace */
 	char *trace_file;	/* with several cells .N comes behind it, their number as people see it */
 	bool profile;		/* soft: say where time went */
+	bool no_park;		/* soft: execute loops that only wait */
 	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs and memory for */
 	char *engine_why;
 	char *appliance_kernel;	/* nested */

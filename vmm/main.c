@@ -25,7 +25,7 @@ struct options {
 	char *cell, *kernel, *initrd, *disk, *cost_model, *output, *engine, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
 	char **trust;
-	gboolean quiet, verbose, no_snapshot, profile;
+	gboolean quiet, verbose, no_snapshot, no_park, profile;
 	int console_fd;
 };
 
@@ -147,11 +147,16 @@ static enum status run_cell(const struct scenario *s, const struct options *opt,
 		fb_err("--profile: engine = %s cannot tell where time goes, since its time is the host's; soft can", engine->name);
 		return STATUS_HOST;
 	}
+	if (opt->no_park && !engine->park_until) {
+		fb_err("--no-park: engine = %s parks no vCPU that waits in a loop; soft does", engine->name);
+		return STATUS_HOST;
+	}
 	status = vm_build(s, engine, &vm, &setup);
 	if (status != STATUS_DONE) {
 		session_record_failure(params, status);
 		return status;
 	}
+	vm->no_park = opt->no_park;
 	for (t = opt->trust; t && *t; t++)
 		g_ptr_array_add(setup.trust, g_strdup(*t));
 	setup.system_map = find_system_map(setup.kernel);
@@ -223,6 +228,7 @@ int main(int argc, char **argv)
 		{ "snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.snapshot, "start from this booted guest", "FILE" },
 		{ "save-snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt.save_snapshot, "boot, and keep the booted guest in FILE", "FILE" },
 		{ "no-snapshot", 0, 0, G_OPTION_ARG_NONE, &opt.no_snapshot, "boot, and keep nothing", NULL },
+		{ "no-park", 0, 0, G_OPTION_ARG_NONE, &opt.no_park, "execute loops that only wait (docs/soft-engine.md)", NULL },
 		{ "profile", 0, 0, G_OPTION_ARG_NONE, &opt.profile, "say where the time went (docs/profile.md)", NULL },
 		{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &opt.trace, "write a trace (docs/tracing.md)", "FILE" },
 		{ "trace-events", 0, 0, G_OPTION_ARG_STRING, &opt.trace_events, "kinds of events, joined by commas (all)", "LIST" },

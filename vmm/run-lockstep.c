@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "vcpu.h"
 
-/* A step is cut here even where no other vCPU is near, so that signals and limits of the host are seen. */
+/* The turns of one that is alone end at multiples of this, so that signals and limits of the host are seen. */
 #define STEP_MAX_NS	NSEC_PER_MSEC
 /* How often the host's affairs are looked at, ns of host time... */
 #define LOOK_NS		(5 * NSEC_PER_MSEC)
@@ -18,7 +18,7 @@
 
 struct lockstep_cpu {
 	struct vcpu *vcpu;	/* (c) */
-	u64 key;		/* ns at which it has to be stepped: its clock, or its next event if it is idle */
+	u64 key;		/* ns at which it has to be stepped: its clock, or its next event if it is idle or parked */
 	u32 pos;		/* place in the heap */
 	bool idle;		/* its last turn had nothing to run */
 };
@@ -30,8 +30,14 @@ struct lockstep {
 	struct lockstep_cpu *cpu;	/* by CPU number */
 	struct lockstep_cpu **heap;	/* binary heap by (key, CPU number) */
 	u32 nr;
+	u32 busy;			/* those that are not idle... */
+	u32 parked;			/* ...of which so many are parked */
 	struct lockstep_cpu *running;	/* the one whose turn it is, NULL between turns */
-	u64 limit;			/* ns up to which it may run */
+	u64 floor;			/* ns up to which all that have something to run had their turns before this round */
+	u64 end;			/* ns up to which they have them in this round */
+	bool alone;			/* it is the round of the only one that is busy */
+	u64 reached_key;		/* the last turn's key... */
+	u32 reached_id;			/* ...and whose it was */
 	u64 next_look;			/* host ns */
 	u64 last_frontier;		/* ns, at the last look */
 	u32 steps;			/* since the last look */
@@ -80,7 +86,7 @@ static void lockstep_rekey(struct lockstep *ls, struct lockstep_cpu *lc)
 {
 	u64 now = ls->vm->engine->now(ls->vm, lc->vcpu), first = clock_first(&lc->vcpu->clock);
 
-	lc->key = lc->idle ? MAX(now, first) : now;
+	lc->key = lc->idle || lc->vcpu->parked ? MAX(now, first) : now;
 	lockstep_place(ls, lc);
 }
 
@@ -101,6 +107,61 @@ static u64 add_sat(u64 a, u64 b)
 	return a > CLOCK_NEVER - b ? CLOCK_NEVER : a + b;
 }
 
+/* Start of the cell of the grid that a time is in. */
+static u64 lockstep_cell(const struct lockstep *ls, u64 ns)
+{
+	return ns - ns % ls->quantum;
+}
+
+/*
+ * The turn under way ends at `end` at the latest. Only the round of one that is alone is ever cut: whoever else has something to run
+ * gets its turn within the same quantum anyway.
+ */
+static void lockstep_cut(struct lockstep *ls, u64 end)
+{
+	if (!ls->running || !ls->alone || end >= ls->end)
+		return;
+	ls->end = end;
+	ls->running->vcpu->yield = true;
+	ls->vm->engine->kick(ls->running->vcpu);
+}
+
+/*
+ * A parked vCPU goes on where it would be if it had had all its turns: those of the rounds before, and that of this round if it
+ * would have come before the one that came last, to the end or to the next event that it knew of.
+ */
+static void lockstep_unpark(struct vcpu *vcpu)
+{
+	struct lockstep *ls = vcpu->vm->runner;
+	struct lockstep_cpu *lc = vcpu->runner;
+	const struct engine_ops *engine = vcpu->vm->engine;
+	u64 now;
+
+	/* It has parked in the turn that is not over yet. */
+	if (lc == ls->running) {
+		vcpu->parked = false;
+		return;
+	}
+	engine->park_until(vcpu, ls->floor);
+	now = engine->now(vcpu->vm, vcpu);
+	if (now < ls->end && (now != ls->reached_key ? now < ls->reached_key : vcpu->id < ls->reached_id))
+		engine->park_until(vcpu, MIN(ls->end, lc->key));
+	vcpu->parked = false;
+	ls->parked--;
+	lockstep_rekey(ls, lc);
+}
+
+/* Those that share a core with this one: how fast they are hangs on whether it has something to run. */
+static void lockstep_unpark_core(struct lockstep *ls, const struct vcpu *vcpu)
+{
+	const struct topology_cpu *cpu = ls->vm->topo.cpu, *me = &cpu[vcpu->id];
+	u32 i;
+
+	for (i = 0; ls->parked && i < ls->nr; i++)
+		if (ls->cpu[i].vcpu->parked && cpu[i].core == me->core && cpu[i].socket == me->socket)
+			lockstep_unpark(ls->cpu[i].vcpu);
+}
+
 /*
  * Something became the earliest event of a vCPU. The one whose turn it is looks at its
  * clock itself, and one that runs will come to the event; an idle one has to be
@@ -111,37 +172,33 @@ static void lockstep_kick(struct vcpu *vcpu)
 	struct lockstep *ls = vcpu->vm->runner;
 	struct lockstep_cpu *lc = vcpu->runner;
 
-	if (lc == ls->running || !lc->idle)
+	if (lc == ls->running)
 		return;
-	lockstep_rekey(ls, lc);
-	if (!ls->running || add_sat(lc->key, ls->quantum) >= ls->limit)
-		return;
-	ls->limit = add_sat(lc->key, ls->quantum);
-	ls->running->vcpu->yield = true;
-	ls->vm->engine->kick(ls->running->vcpu);
+	if (vcpu->parked) {
+		lockstep_unpark(vcpu);
+	} else if (lc->idle) {
+		lockstep_rekey(ls, lc);
+		lockstep_cut(ls, add_sat(lockstep_cell(ls, lc->key), ls->quantum));
+	}
 }
 
-/*
- * Something became the VM's own earliest event: a device's, that the vCPU under way has caused. No vCPU
- * goes past it.
- */
+/* Something became the VM's own earliest event: a device's, that the vCPU under way has caused. */
 static void lockstep_wake_service(void *ctx)
 {
 	struct vm *vm = ctx;
-	struct lockstep *ls = vm->runner;
-	u64 first = clock_first(&vm->service);
 
-	if (!ls->running || first >= ls->limit)
-		return;
-	ls->limit = first;
-	ls->running->vcpu->yield = true;
-	vm->engine->kick(ls->running->vcpu);
+	lockstep_cut(vm->runner, clock_first(&vm->service));
 }
 
 static void lockstep_kick_all(struct vm *vm)
 {
 	struct lockstep *ls = vm->runner;
+	u32 i;
 
+	/* Everyone is to have a turn, for a dump say. */
+	for (i = 0; ls->parked && i < ls->nr; i++)
+		if (ls->cpu[i].vcpu->parked)
+			lockstep_unpark(ls->cpu[i].vcpu);
 	if (!ls->running)
 		return;
 	ls->running->vcpu->yield = true;
@@ -181,21 +238,67 @@ static void lockstep_catch_up(struct lockstep *ls, struct lockstep_cpu *lc)
 		counter_add(&vcpu->counters, COUNTER_idle_ns, lc->key - now);
 }
 
+/*
+ * All turns before this one are over, and nothing has a key before that of the vCPU at the top: a round up to the end of the quantum's cell
+ * that it is in. One that is alone goes on until the cell of the next event.
+ */
+static void lockstep_round(struct lockstep *ls)
+{
+	const struct lockstep_cpu *first = ls->heap[0];
+	u64 cell = lockstep_cell(ls, first->key), far;
+
+	ls->floor = MAX(ls->floor, cell);
+	ls->end = add_sat(cell, ls->quantum);
+	ls->alone = ls->busy == 1 && !first->idle;
+	if (ls->alone) {
+		far = MIN(lockstep_second(ls), add_sat(first->key - first->key % STEP_MAX_NS, STEP_MAX_NS));
+		ls->end = MAX(ls->end, lockstep_cell(ls, far));
+	}
+	ls->end = MIN(ls->end, clock_first(&ls->vm->service));
+	ls->reached_key = 0;
+	ls->reached_id = 0;
+}
+
 static void lockstep_step(struct lockstep *ls)
 {
 	struct lockstep_cpu *lc = ls->heap[0];
-	struct vm *vm = ls->vm;
+	struct vcpu *vcpu = lc->vcpu;
+	enum vcpu_mp_state before = vcpu->mp_state;
 	enum vcpu_next next;
 	u64 until;
 
+	/* Its next event: executing, it would have come here in the turn that ended then. */
+	if (vcpu->parked) {
+		vcpu->vm->engine->park_until(vcpu, lc->key);
+		vcpu->parked = false;
+		ls->parked--;
+		lockstep_rekey(ls, lc);
+		return;
+	}
 	lockstep_catch_up(ls, lc);
-	ls->limit = MIN(add_sat(lockstep_second(ls), ls->quantum), clock_first(&vm->service));
-	ls->limit = MIN(ls->limit, add_sat(lc->key, STEP_MAX_NS));
 	ls->running = lc;
-	next = vcpu_turn(lc->vcpu, ls->limit, &until);
+	ls->reached_key = lc->key;
+	ls->reached_id = vcpu->id;
+	next = vcpu_turn(vcpu, ls->end, &until);
 	ls->running = NULL;
+	ls->busy -= !lc->idle;
 	lc->idle = next == VCPU_NEXT_IDLE;
+	ls->busy += !lc->idle;
+	ls->parked += vcpu->parked;
 	lockstep_rekey(ls, lc);
+	if (ls->parked && vcpu->mp_state != before)
+		lockstep_unpark_core(ls, vcpu);
+}
+
+/* The VM's own event at `ns`: every vCPU that has something to run has got there. */
+static void lockstep_service(struct lockstep *ls, u64 ns)
+{
+	struct vm *vm = ls->vm;
+
+	ls->floor = MAX(ls->floor, ns);
+	ls->reached_key = 0;
+	ls->reached_id = 0;
+	clock_run_due(&vm->service, vm->frontier);
 }
 
 static void lockstep_loop(struct lockstep *ls)
@@ -209,12 +312,15 @@ static void lockstep_loop(struct lockstep *ls)
 		if (vm->stop != VM_RUNNING)
 			break;
 		vm->frontier = MAX(vm->frontier, MIN(key, service));
-		if (service <= key && service != CLOCK_NEVER)
-			clock_run_due(&vm->service, vm->frontier);
-		else if (key != CLOCK_NEVER)
+		if (key >= ls->end && service <= key && service != CLOCK_NEVER) {
+			lockstep_service(ls, service);
+		} else if (key != CLOCK_NEVER) {
+			if (key >= ls->end)
+				lockstep_round(ls);
 			lockstep_step(ls);
-		else
+		} else {
 			vm_request_stop(vm, VM_STOP_TIMEOUT, 0);
+		}
 	}
 }
 
@@ -229,6 +335,7 @@ static void lockstep_init(struct lockstep *ls)
 	vm->runner = ls;
 	vm->kick = lockstep_kick;
 	vm->kick_all = lockstep_kick_all;
+	vm->unpark = vm->engine->park_until ? lockstep_unpark : NULL;
 	vm->service.wake = lockstep_wake_service;
 	vm->service.wake_ctx = vm;
 	vm->service.one_thread = true;
@@ -239,10 +346,12 @@ static void lockstep_init(struct lockstep *ls)
 		lc->vcpu = vm->vcpu[i];
 		lc->vcpu->runner = lc;
 		lc->vcpu->clock.one_thread = true;
+		lc->vcpu->parked = false;
 		lc->key = vm->engine->now(vm, lc->vcpu);
 		put(ls, ls->nr++, lc);
 		lockstep_place(ls, lc);
 	}
+	ls->busy = ls->nr;
 }
 
 int run_lockstep(struct vm *vm, const struct run_lockstep_params *params)
@@ -259,9 +368,13 @@ int run_lockstep(struct vm *vm, const struct run_lockstep_params *params)
 	} else {
 		lockstep_loop(&ls);
 	}
+	for (i = 0; i < ls.nr; i++)
+		if (vm->vcpu[i]->parked)
+			lockstep_unpark(vm->vcpu[i]);
 	vm->pause = false;
 	vm->kick = NULL;
 	vm->kick_all = NULL;
+	vm->unpark = NULL;
 	vm->service.wake = NULL;
 	vm->service.one_thread = false;
 	for (i = 0; i < ls.nr; i++) {

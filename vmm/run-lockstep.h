@@ -4,9 +4,13 @@
  * the vCPU that is furthest behind. Nothing it decides depends on the host: the same
  * guest and seed take the same steps at any load.
  *
- * A vCPU may run ahead of the one behind it by the cost model's quantum, the time
- * within which nothing that one does can reach another. Halted vCPUs, and those
- * that wait for SIPI, cost nothing; when all of them do, time jumps to the next event.
+ * Time is cut into cells of the cost model's quantum, within which nothing that one vCPU does can reach another, and
+ * in a round each vCPU runs to the end of a cell, or to an event of the VM's own within it. So a vCPU
+ * is ahead of another by no more than a quantum, and where its turns end has nothing to do with who else has
+ * turns. That is what allows to leave out those whose turns would change nothing: vCPUs that wait in a loop, which the
+ * engine finds (struct vcpu.parked), and which go on where they would have been. Halted vCPUs, and those
+ * that wait for SIPI, have no turns at all; when all have none, time jumps to the next event, and one that is
+ * alone runs until then.
  */
 #ifndef VMM_RUN_LOCKSTEP_H
 #define VMM_RUN_LOCKSTEP_H

@@ -57,6 +57,7 @@ struct vcpu {
 	struct clock_event apic_timer;	/* on clock; runs lapic_timer_fire() */
 	bool timer_held;		/* (v) the timer has expired and waits out an injected delay */
 	bool yield;			/* (v) the runner wants run() to return: others have come before its deadline */
+	bool parked;			/* (v) set by the engine, in run(): in a loop that waits, see engine_ops.park_until */
 	struct {			/* (v) the last exit, for a dump */
 		const char *what;	/* NULL = none yet */
 		u64 address;		/* port, gpa or MSR; TRACE_NONE */
@@ -99,6 +100,7 @@ struct vm {
 	_Atomic u64 ipi_vector[NR_VECTORS];	/* (a) IPIs sent that have a vector, by it */
 	u64 tsc_hz;			/* (c) */
 	struct cost_model cost;		/* (c) with virtual time only */
+	bool no_park;			/* (c) with virtual time: vCPUs that wait in a loop execute it */
 	bool pause;			/* (v) with virtual time: the runner returns before the next turn, to be called again */
 	u64 frontier;			/* (v) with virtual time: ns, the time that every vCPU has reached; set by the runner */
 	struct trace *trace;		/* (c) NULL = off */
@@ -111,6 +113,7 @@ struct vm {
 	_Atomic int exit_code;		/* (a) with VM_STOP_EXIT */
 	_Atomic int stop_claimed;	/* (a) vm_request_stop()'s own: a reason has been given */
 	void (*kick)(struct vcpu *vcpu);	/* (c) set by the runner: the vCPU looks at its clock. Any thread */
+	void (*unpark)(struct vcpu *vcpu);	/* (c) set by a runner that parks vCPUs: what a parked one waits for may come now */
 	void (*kick_all)(struct vm *vm);	/* (c) set by the runner: every vCPU and the service loop look at vm->stop */
 	void (*boot_done)(struct vm *vm);	/* (c) set by the runner, may be NULL: the guest is up. Any thread */
 	void *runner;			/* the runner's own part */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "soft/decode.h"
 #include "soft/soft-mem.h"
+#include "soft/spin.h"
 
 #define ARENA_BYTES	(192 * MIB)
 /* After so many visits to dead blocks pointers to them are worth a search. */
@@ -188,6 +189,7 @@ void soft_code_written(struct soft_vm *svm, struct soft_page *page, u32 off, u32
 
 		while ((b = *at)) {
 			if (off < b->off + b->bytes && b->off < off + len) {
+				soft_spin_wake_all(svm);
 				*at = b->hash_next;
 				soft_block_kill(svm, b);
 				svm->blocks_dropped++;
@@ -234,12 +236,14 @@ static void soft_op_init(struct soft_op *op, u32 off, u32 n, u32 acc)
  * Decode from off on into op[]. Stops before an instruction that does not lie in the
  * page as a whole (0 instructions: the first one does not).
  */
-static u32 soft_decode_run(struct soft_vm *svm, const u8 *page, u32 off, u8 key, struct soft_op *op, u32 *bytes)
+static u32 soft_decode_run(struct soft_vm *svm, const u8 *page, u32 off, u8 key, struct soft_op *op, u32 *bytes,
+			   bool *quiet)
 {
 	const ZydisDecoder *decoder = &((struct soft_blocks *)svm->blocks)->decoder[key & 3];
 	u32 max = key & BLOCK_SINGLE ? 1 : BLOCK_MAX, at = off, acc = 0, n = 0;
 	bool end = false;
 
+	*quiet = true;
 	while (n < max && !end) {
 		struct soft_insn in;
 
@@ -250,6 +254,7 @@ static u32 soft_decode_run(struct soft_vm *svm, const u8 *page, u32 off, u8 key,
 			break;
 		at += op[n].len;
 		acc += in.accesses;
+		*quiet &= in.quiet;
 		end = in.ends_block || at == PAGE_SIZE;
 		n++;
 	}
@@ -265,7 +270,8 @@ static struct soft_block *soft_block_make(struct soft_cpu *c, struct soft_code *
 {
 	struct soft_op op[BLOCK_MAX + 1];
 	struct soft_vm *svm = c->svm;
-	u32 bytes, nr = soft_decode_run(svm, code->hva, off, key, op, &bytes), i;
+	bool quiet;
+	u32 bytes, nr = soft_decode_run(svm, code->hva, off, key, op, &bytes, &quiet), i;
 	struct soft_block *b;
 
 	if (!nr)
@@ -281,6 +287,7 @@ static struct soft_block *soft_block_make(struct soft_cpu *c, struct soft_code *
 	b->key = key;
 	b->nr = (u8)nr;
 	b->bytes = (u16)bytes;
+	b->quiet = quiet;
 	memcpy(b->op, op, (nr + 1) * sizeof(op[0]));
 	if (!(code->page->flags & SPAGE_CODE)) {
 		code->page->flags |= SPAGE_CODE;

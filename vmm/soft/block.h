@@ -32,6 +32,7 @@ struct soft_block {
 	u8 nr;				/* instructions */
 	u16 bytes;			/* of code */
 	bool dead;
+	bool quiet;			/* instructions on general registers and flags that write no memory */
 	struct soft_op op[];		/* nr + 1 of them */
 };
 

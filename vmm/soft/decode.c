@@ -191,6 +191,53 @@ static bool soft_decode_known(struct soft_decode *d, struct soft_op *op)
 	return false;
 }
 
+/* Does the instruction do nothing but read memory and change general registers and flags? What is not sure does more. */
+static bool soft_insn_quiet(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *arg)
+{
+	u32 i;
+
+	switch (insn->meta.category) {
+	case ZYDIS_CATEGORY_BINARY:
+	case ZYDIS_CATEGORY_BITBYTE:
+	case ZYDIS_CATEGORY_CMOV:
+	case ZYDIS_CATEGORY_COND_BR:
+	case ZYDIS_CATEGORY_CONVERT:
+	case ZYDIS_CATEGORY_DATAXFER:
+	case ZYDIS_CATEGORY_LOGICAL:
+	case ZYDIS_CATEGORY_NOP:
+	case ZYDIS_CATEGORY_RET:
+	case ZYDIS_CATEGORY_ROTATE:
+	case ZYDIS_CATEGORY_SETCC:
+	case ZYDIS_CATEGORY_SHIFT:
+	case ZYDIS_CATEGORY_UNCOND_BR:
+	case ZYDIS_CATEGORY_WIDENOP:
+		break;
+	default:
+		if (insn->mnemonic != ZYDIS_MNEMONIC_PAUSE && insn->mnemonic != ZYDIS_MNEMONIC_LEA)
+			return false;
+	}
+	if (insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || insn->attributes & ZYDIS_ATTRIB_HAS_LOCK)
+		return false;
+	for (i = 0; i < insn->operand_count; i++) {
+		if (arg[i].type == ZYDIS_OPERAND_TYPE_MEMORY && arg[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			return false;
+		if (arg[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
+			continue;
+		switch (ZydisRegisterGetClass(arg[i].reg.value)) {
+		case ZYDIS_REGCLASS_GPR8:
+		case ZYDIS_REGCLASS_GPR16:
+		case ZYDIS_REGCLASS_GPR32:
+		case ZYDIS_REGCLASS_GPR64:
+		case ZYDIS_REGCLASS_FLAGS:
+		case ZYDIS_REGCLASS_IP:
+			break;
+		default:
+			return false;
+		}
+	}
+	return true;
+}
+
 bool soft_decode_insn(const ZydisDecoder *decoder, u32 mode, const u8 *bytes, u32 room, struct soft_op *op,
 		      struct soft_insn *in)
 {
@@ -224,5 +271,6 @@ bool soft_decode_insn(const ZydisDecoder *decoder, u32 mode, const u8 *bytes, u3
 	in->ends_block = d.ends_block || op->fn == op_invalid;
 	in->begins_block = d.begins_block;
 	in->accesses = d.accesses;
+	in->quiet = op->fn != op_unimplemented && op->fn != op_invalid && soft_insn_quiet(&insn, arg);
 	return true;
 }

@@ -23,6 +23,7 @@ struct soft_decode {
 /* What a block's maker has to know of a decoded instruction. */
 struct soft_insn {
 	bool ends_block, begins_block;
+	bool quiet;			/* struct soft_block's */
 	u8 accesses;
 };
 

@@ -11,6 +11,7 @@
 #include "soft/profile.h"
 #include "soft/snapshot.h"
 #include "soft/soft.h"
+#include "soft/spin.h"
 #include "x86/msr.h"
 
 /* Streams of RDRAND beside those of core/inject.c, which number theirs by point and vCPU. */
@@ -307,6 +308,7 @@ static int soft_read_stats(struct vm *vm, GArray *stats)
 	size_t i;
 	u32 cpu;
 
+	soft_spin_wake_all(vm->engine_data);
 	for (i = 0; i < ARRAY_SIZE(counted); i++) {
 		struct engine_stat *s = soft_stat_add(vm, stats, counted[i].name);
 
@@ -385,6 +387,7 @@ const struct engine_ops soft_engine = {
 	.peek = soft_vcpu_peek,
 	.dump = soft_dump,
 	.reseed = soft_reseed,
+	.park_until = soft_spin_until,
 	.profile_start = soft_profile_start,
 	.profile_read = soft_profile_read,
 };

@@ -375,6 +375,7 @@ int soft_deliver(struct soft_cpu *c, enum soft_event kind, const struct soft_fau
 	u64 cr2 = fault->cr2;
 	int ret;
 
+	c->spin.loud = true;
 	if (user)
 		soft_sample(c, 0);
 	for (;;) {

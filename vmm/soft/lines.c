@@ -10,6 +10,7 @@
  */
 #include "soft/line-model.h"
 #include "soft/soft-mem.h"
+#include "soft/spin.h"
 
 /* Filter entries of all threads of a core, of one line. */
 static void core_unfilter(const struct soft_core *core, u64 line)
@@ -17,7 +18,8 @@ static void core_unfilter(const struct soft_core *core, u64 line)
 	u32 i;
 
 	for (i = 0; i < core->nr_threads; i++)
-		line_filter_drop(core->thread[i], line);
+		if (line_filter_drop(core->thread[i], line))
+			soft_spin_wake(core->thread[i]);
 }
 
 static void core_drop(struct soft_core *core, u64 line)
@@ -279,8 +281,8 @@ static bool line_siblings(struct soft_cpu *c, struct soft_core *core, struct lin
 
 	if (write) {
 		for (i = 0; i < core->nr_threads; i++)
-			if (core->thread[i] != c)
-				line_filter_drop(core->thread[i], line);
+			if (core->thread[i] != c && line_filter_drop(core->thread[i], line))
+				soft_spin_wake(core->thread[i]);
 		l->writer = c->thread + 1u;
 		l->modified = 1;
 	} else if (theirs) {
@@ -393,6 +395,7 @@ bool soft_line(struct soft_cpu *c, u64 line, enum line_kind kind, bool retry)
 	struct line_trip trip = { .now = soft_units(c), .retry = retry };
 
 	trip.start = trip.issued = trip.now;
+	c->spin.loud = true;
 	/* The host's caches miss in both the directory and the L3's tags, so let it fetch one with the other. */
 	if (!in_l1)
 		line_cache_prefetch(&ls->socket[core->socket].l3, line);

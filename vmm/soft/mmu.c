@@ -162,6 +162,7 @@ int soft_translate(struct soft_cpu *c, u64 va, enum soft_access access, bool sys
 	enum tlb_kind kind;
 	u8 shift;
 
+	c->spin.loud = true;
 	if (unlikely(!(c->cr0 & X86_CR0_PG)))
 		return translate_unpaged(c, va, access, ctx, x);
 	if (!(c->efer & X86_EFER_LMA)) {

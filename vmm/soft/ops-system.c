@@ -153,7 +153,8 @@ static int op_pause(struct soft_cpu *c, const struct soft_op *op)
 {
 	c->stat[STAT_pauses]++;
 	soft_line_pause(c);
-	SOFT_NEXT(c, op);
+	c->spin.paused = true;
+	return soft_end(c, op, soft_op_next(c, op));
 }
 
 static int op_monitor(struct soft_cpu *c, const struct soft_op *op)
@@ -298,7 +299,7 @@ static bool system_decode_rest(struct soft_decode *d, struct soft_op *op)
 	case ZYDIS_MNEMONIC_HLT:
 		return system_decode_as(d, op, op_hlt, true);
 	case ZYDIS_MNEMONIC_PAUSE:
-		return system_decode_as(d, op, op_pause, false);
+		return system_decode_as(d, op, op_pause, true);
 	case ZYDIS_MNEMONIC_MONITOR:
 		op->base = X86_RAX;
 		op->index = GPR_ZERO;

@@ -14,6 +14,7 @@
 
 #include "soft/line-model.h"
 #include "soft/slab-name.h"
+#include "soft/spin.h"
 #include "soft/thread-profile.h"
 #include "soft/unwind.h"
 
@@ -164,11 +165,12 @@ static u32 callers_now(struct soft_profile *p, struct soft_cpu *c)
 	return up;
 }
 
-void soft_profile_sample(struct soft_cpu *c, u64 stall)
+/* What went by until `now` goes to c->rip, as so many samples. */
+static void profile_add(struct soft_cpu *c, u64 now, u64 samples, u64 stall)
 {
 	struct soft_profile *p = c->svm->profile;
 	struct profile_cpu *pc = &p->cpu[c->vcpu->id];
-	u64 now = soft_units(c), rip = c->cpl == 3 ? PROFILE_USER : c->rip;
+	u64 rip = c->cpl == 3 ? PROFILE_USER : c->rip;
 	u32 entry = c->cpl == 3 ? 0 : entry_now(p, c), caller;
 	struct profile_code *code;
 
@@ -191,10 +193,20 @@ void soft_profile_sample(struct soft_cpu *c, u64 stall)
 	code->rip = rip;
 	code->entry = entry;
 	code->caller = caller;
-	code->samples++;
+	code->samples += samples;
 	code->time += now - pc->sampled;
 	code->stall += MIN(stall, now - pc->sampled);
 	pc->sampled = now;
+}
+
+void soft_profile_sample(struct soft_cpu *c, u64 stall)
+{
+	profile_add(c, soft_units(c), 1, stall);
+}
+
+void soft_profile_loop(struct soft_cpu *c, u64 now, u64 iterations)
+{
+	profile_add(c, now, iterations, 0);
 }
 
 void soft_profile_resume(struct soft_cpu *c)
@@ -267,6 +279,7 @@ void soft_profile_start(struct vm *vm, u64 now)
 	u64 mark = soft_units_of(svm, now);
 	u32 i;
 
+	soft_spin_wake_all(svm);
 	soft_profile_destroy(svm);
 	p = svm->profile = g_new0(struct soft_profile, 1);
 	code_grow(p);
@@ -342,6 +355,7 @@ void soft_profile_read(struct vm *vm, u64 now, bool all, struct profile *p)
 	u64 mark = soft_units_of(svm, now), spent[NR_SOFT_TIMES];
 	u32 i, t;
 
+	soft_spin_wake_all(svm);
 	profile_init(p, vm->topo.nr_cpus, NR_SOFT_TIMES);
 	p->scale = COST_CYCLE;
 	p->class_name = name;

@@ -21,6 +21,7 @@ void soft_profile_destroy(struct soft_vm *svm);
 
 /* The slow parts of what follows: with a profile only. */
 void soft_profile_sample(struct soft_cpu *c, u64 stall);
+void soft_profile_loop(struct soft_cpu *c, u64 now, u64 iterations);
 void soft_profile_resume(struct soft_cpu *c);
 void soft_profile_enter(struct soft_cpu *c, bool user, u32 entry);
 void soft_profile_leave(struct soft_cpu *c);
@@ -30,6 +31,12 @@ static inline void soft_sample(struct soft_cpu *c, u64 stall)
 {
 	if (unlikely(c->svm->profile))
 		soft_profile_sample(c, stall);
+}
+/* The same for iterations of a loop that waits, up to `now` units: spin.c has its state at c->rip. */
+static inline void soft_sample_loop(struct soft_cpu *c, u64 now, u64 iterations)
+{
+	if (unlikely(c->svm->profile))
+		soft_profile_loop(c, now, iterations);
 }
 /* A turn begins: what has gone by since the last one is nobody's. */
 static inline void soft_sample_begin(struct soft_cpu *c)

@@ -5,6 +5,7 @@
 #include "soft/block.h"
 #include "soft/lines.h"
 #include "soft/profile.h"
+#include "soft/spin.h"
 
 /* Without a deadline a run still ends now and then. */
 #define RUN_MAX_UNITS	(1ull << 40)
@@ -68,6 +69,7 @@ static int soft_step(struct soft_cpu *c)
 	b = soft_block_lookup(c, single, &ret);
 	if (unlikely(!b))
 		return ret;
+	c->spin.impure |= !b->quiet;
 	/* RF lasts for one instruction; no event is taken before that is done, but in a repeated string (str_repeat()). */
 	if (likely(!single))
 		return soft_execute(c, b);
@@ -88,6 +90,21 @@ static int soft_step(struct soft_cpu *c)
 		c->link = NULL;
 		return soft_deliver(c, EVENT_TRAP, &db, c->rip);
 	}
+	return ret;
+}
+
+/* As soft_step(), but the block leads no further: its end is one of the places of a loop. */
+static int soft_step_watched(struct soft_cpu *c)
+{
+	const u64 hold = 1ull << 60;
+	int ret;
+
+	c->left -= (s64)hold;
+	c->end -= hold;
+	ret = soft_step(c);
+	c->left += (s64)hold;
+	c->end += hold;
+	soft_spin_place(c, ret == SOFT_OK);
 	return ret;
 }
 
@@ -115,7 +132,9 @@ static enum run_exit soft_run_loop(struct vcpu *vcpu, u64 until)
 			vcpu_count_exit(vcpu, COUNTER_exits_intr_window);
 			return RUN_INTR_WINDOW;
 		}
-		ret = soft_step(c);
+		ret = likely(!c->spin.watch) ? soft_step(c) : soft_step_watched(c);
+		if (unlikely(c->spin.paused) && soft_spin(c))
+			return RUN_DEADLINE;
 		if (unlikely(ret == SOFT_FAULT)) {
 			c->link = NULL;
 			c->cur = NULL;
@@ -147,8 +166,13 @@ enum run_exit soft_run(struct vcpu *vcpu, u64 until)
 	struct soft_cpu *c = soft_cpu(vcpu);
 	enum run_exit why;
 
-	soft_sample_begin(c);
+	/* A loop that waits is sampled by its iterations. */
+	if (!soft_spin_inside(c))
+		soft_sample_begin(c);
 	why = soft_run_loop(vcpu, until);
-	soft_sample(c, 0);
+	if (why != RUN_DEADLINE)
+		c->spin.same = 0;
+	if (!soft_spin_inside(c))
+		soft_sample(c, 0);
 	return why;
 }

@@ -9,6 +9,7 @@
  * guest's page size, as if the backing were as large.
  */
 #include "soft/tlb.h"
+#include "soft/spin.h"
 
 static struct soft_page *page_in(struct soft_vm *svm, const struct memslot *slot, gpa_t gpa, u8 **hva)
 {
@@ -101,6 +102,7 @@ int soft_gpa_lowered(struct vm *vm, gpa_t gpa, u64 len, enum gpa_rights left)
 	u64 at;
 	u32 i, dropped;
 
+	soft_spin_wake_all(svm);
 	for (at = ALIGN_DOWN(gpa, PAGE_SIZE); at < gpa + len; at += PAGE_SIZE)
 		lost += page_lower(soft_page_of(svm, at, NULL), left);
 	for (i = 0; lost && i < vm->topo.nr_cpus; i++) {
@@ -125,6 +127,7 @@ void soft_gpa_written(struct vm *vm, gpa_t gpa, u64 len)
 {
 	struct soft_vm *svm = vm->engine_data;
 
+	soft_spin_wake_all(svm);
 	while (len) {
 		u32 off = (u32)(gpa & (PAGE_SIZE - 1)), piece = (u32)MIN(len, PAGE_SIZE - off);
 		struct soft_page *page = soft_page_of(svm, gpa, NULL);

@@ -14,6 +14,7 @@
 #include "soft/block.h"
 #include "soft/lines.h"
 #include "soft/soft.h"
+#include "soft/spin.h"
 
 struct soft_field {
 	u32 offset, size;
@@ -29,7 +30,7 @@ static const struct soft_field soft_fields[] = {
 	FIELD(sysenter_cs), FIELD(sysenter_esp), FIELD(sysenter_eip), FIELD(dr),
 	FIELD(tsc_offset), FIELD(tsc_adjust), FIELD(misc_enable), FIELD(spec_ctrl), FIELD(mtrr_def_type),
 	FIELD(mtrr_fix), FIELD(mtrr_var), FIELD(mcg_status), FIELD(kvmclock), FIELD(wall_clock), FIELD(monitor), FIELD(apic_off),
-	FIELD(fx), FIELD(nmi_pending), FIELD(nmi_masked), FIELD(irq_pending), FIELD(irq_vector), FIELD(rng),
+	FIELD(fx), FIELD(nmi_pending), FIELD(nmi_masked), FIELD(irq_pending), FIELD(irq_vector), FIELD(rng), FIELD(jitter),
 	FIELD(stat), FIELD(spent), FIELD(settled), FIELD(settled_other),
 };
 
@@ -73,6 +74,7 @@ int soft_snapshot_restore(struct vcpu *vcpu, const u8 *data, size_t len)
 	}
 	if (units > SOFT_UNITS_MAX)
 		return -EINVAL;
+	soft_spin_reset(c);
 	c->end = units;
 	c->left = 0;
 	c->broken = 0;

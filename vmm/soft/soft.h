@@ -231,6 +231,32 @@ struct line_stores {
 	u64 done[LINE_NR_STORES];
 };
 
+/* The end of a block in a loop that waits (spin.h): the vCPU's state there, its counters since the loop's head. */
+struct soft_spin_place {
+	u64 units, insns, accesses;
+	u32 pauses;
+	u16 af;
+	u64 rip, gpr[16];
+};
+
+#define SPIN_PLACES	12u
+struct soft_spin {
+	bool paused;		/* PAUSE was executed: the block in hand ends, and soft_spin() looks at it */
+	bool loud;		/* something happened since the head that might change what comes next, or be seen by others */
+	bool watch;		/* blocks are executed one by one, and their ends are recorded */
+	bool impure;		/* one of them may do more than read memory */
+	bool refused;		/* this loop can not be parked */
+	u8 cpl;
+	u32 same;		/* how often in a row the loop has come back to its head as it was */
+	u32 pauses;		/* since the head */
+	u32 at_pauses;		/* of those that park_until() accounted for, since the head */
+	u64 sysflags;
+	struct soft_spin_place head;	/* behind a PAUSE; its counters are the vCPU's */
+	struct soft_spin_place period;	/* from head to head: counters only */
+	u32 nr;
+	struct soft_spin_place place[SPIN_PLACES];
+};
+
 /* A vCPU's place in the queue for a line (line-queue.c). */
 struct line_turn {
 	u64 line;
@@ -318,6 +344,8 @@ struct soft_cpu {
 	bool line_wait;		/* the access in hand has to wait for its line: begin the instruction anew */
 	struct rng jitter;	/* what moves line transfers */
 	u64 lines_from[NR_LINE_FROM];	/* lines that came from there */
+
+	struct soft_spin spin;		/* spin.h */
 
 	u64 stat[NR_SOFT_STATS];
 	u64 spent[NR_SOFT_TIMES];	/* units; of TIME_user and TIME_kernel those until `settled`: soft_settle() */

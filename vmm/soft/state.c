@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "soft/soft.h"
+#include "soft/spin.h"
 #include "soft/system.h"
 
 void soft_set_rflags(struct soft_cpu *c, u64 flags)
@@ -101,6 +102,7 @@ void soft_set_state(struct soft_cpu *c, const struct x86_state *s)
 	for (i = 0; i < ARRAY_SIZE(same); i++)
 		memcpy((u8 *)c + same[i].ours, (const u8 *)s + same[i].portable, sizeof(u64));
 	memcpy(c->fx, s->fxsave, sizeof(c->fx));
+	soft_spin_reset(c);
 	memset(c->dr, 0, sizeof(c->dr));
 	c->dr[6] = DR6_FIXED;
 	c->dr[7] = DR7_FIXED;
