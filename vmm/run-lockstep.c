@@ -27,6 +27,7 @@ struct lockstep {
 	struct vm *vm;			/* (c) */
 	const struct run_lockstep_params *params;	/* (c) */
 	u64 quantum;			/* (c) */
+	bool grid;			/* (c) turns end on the quantum's grid */
 	struct lockstep_cpu *cpu;	/* by CPU number */
 	struct lockstep_cpu **heap;	/* binary heap by (key, CPU number) */
 	u32 nr;
@@ -35,7 +36,7 @@ struct lockstep {
 	struct lockstep_cpu *running;	/* the one whose turn it is, NULL between turns */
 	u64 floor;			/* ns up to which all that have something to run had their turns before this round */
 	u64 end;			/* ns up to which they have them in this round */
-	bool alone;			/* it is the round of the only one that is busy */
+	bool alone;			/* it is the round of the only one that is busy, or there is no grid */
 	u64 reached_key;		/* the last turn's key... */
 	u32 reached_id;			/* ...and whose it was */
 	u64 next_look;			/* host ns */
@@ -107,10 +108,10 @@ static u64 add_sat(u64 a, u64 b)
 	return a > CLOCK_NEVER - b ? CLOCK_NEVER : a + b;
 }
 
-/* Start of the cell of the grid that a time is in. */
+/* Start of the cell of the grid that a time is in: without a grid it is a cell's start itself. */
 static u64 lockstep_cell(const struct lockstep *ls, u64 ns)
 {
-	return ns - ns % ls->quantum;
+	return ls->grid ? ns - ns % ls->quantum : ns;
 }
 
 /*
@@ -240,7 +241,7 @@ static void lockstep_catch_up(struct lockstep *ls, struct lockstep_cpu *lc)
 
 /*
  * All turns before this one are over, and nothing has a key before that of the vCPU at the top: a round up to the end of the quantum's cell
- * that it is in. One that is alone goes on until the cell of the next event.
+ * that it is in. One that is alone goes on until the cell of the next event. Without a grid each turn is a round, up to a quantum ahead of the next one.
  */
 static void lockstep_round(struct lockstep *ls)
 {
@@ -249,8 +250,10 @@ static void lockstep_round(struct lockstep *ls)
 
 	ls->floor = MAX(ls->floor, cell);
 	ls->end = add_sat(cell, ls->quantum);
-	ls->alone = ls->busy == 1 && !first->idle;
-	if (ls->alone) {
+	ls->alone = !ls->grid || (ls->busy == 1 && !first->idle);
+	if (!ls->grid) {
+		ls->end = MIN(add_sat(lockstep_second(ls), ls->quantum), add_sat(first->key, STEP_MAX_NS));
+	} else if (ls->alone) {
 		far = MIN(lockstep_second(ls), add_sat(first->key - first->key % STEP_MAX_NS, STEP_MAX_NS));
 		ls->end = MAX(ls->end, lockstep_cell(ls, far));
 	}
@@ -312,10 +315,10 @@ static void lockstep_loop(struct lockstep *ls)
 		if (vm->stop != VM_RUNNING)
 			break;
 		vm->frontier = MAX(vm->frontier, MIN(key, service));
-		if (key >= ls->end && service <= key && service != CLOCK_NEVER) {
+		if ((key >= ls->end || !ls->grid) && service <= key && service != CLOCK_NEVER) {
 			lockstep_service(ls, service);
 		} else if (key != CLOCK_NEVER) {
-			if (key >= ls->end)
+			if (key >= ls->end || !ls->grid)
 				lockstep_round(ls);
 			lockstep_step(ls);
 		} else {
@@ -335,7 +338,12 @@ static void lockstep_init(struct lockstep *ls)
 	vm->runner = ls;
 	vm->kick = lockstep_kick;
 	vm->kick_all = lockstep_kick_all;
-	vm->unpark = vm->engine->park_until ? lockstep_unpark : NULL;
+	/*
+	 * With lines, what one vCPU writes reaches another no sooner than the line does. Without, the order of turns is all that makes them see
+	 * each other in time, so there it stays as close to the clocks' as it can; no engine parks without lines.
+	 */
+	ls->grid = vm->cost.memory;
+	vm->unpark = ls->grid && vm->engine->park_until ? lockstep_unpark : NULL;
 	vm->service.wake = lockstep_wake_service;
 	vm->service.wake_ctx = vm;
 	vm->service.one_thread = true;

@@ -4,13 +4,13 @@
  * the vCPU that is furthest behind. Nothing it decides depends on the host: the same
  * guest and seed take the same steps at any load.
  *
- * Time is cut into cells of the cost model's quantum, within which nothing that one vCPU does can reach another, and
+ * With a memory model, time is cut into cells of the cost model's quantum, within which nothing that one vCPU does can reach another, and
  * in a round each vCPU runs to the end of a cell, or to an event of the VM's own within it. So a vCPU
  * is ahead of another by no more than a quantum, and where its turns end has nothing to do with who else has
  * turns. That is what allows to leave out those whose turns would change nothing: vCPUs that wait in a loop, which the
  * engine finds (struct vcpu.parked), and which go on where they would have been. Halted vCPUs, and those
  * that wait for SIPI, have no turns at all; when all have none, time jumps to the next event, and one that is
- * alone runs until then.
+ * alone runs until then. Without a memory model each turn ends a quantum after the clock of the next one behind.
  */
 #ifndef VMM_RUN_LOCKSTEP_H
 #define VMM_RUN_LOCKSTEP_H

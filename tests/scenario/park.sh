@@ -57,3 +57,5 @@ done
 tap_run "$BUILD/faultbed" run spin.ini -q --no-park --engine nested --set vm.cost_model=auto -o no.json
 tap_is "only soft parks" "$RC" 3
 tap_like "and it says so" "$ERR" 'no-park: engine nested'
+
+tap_done

@@ -152,6 +152,9 @@ static int op_hlt(struct soft_cpu *c, const struct soft_op *op)
 static int op_pause(struct soft_cpu *c, const struct soft_op *op)
 {
 	c->stat[STAT_pauses]++;
+	if (!c->filter)
+		SOFT_NEXT(c, op);
+	/* Out of the block, so that soft_spin() looks at the loop that this may be in. */
 	soft_line_pause(c);
 	c->spin.paused = true;
 	return soft_end(c, op, soft_op_next(c, op));
@@ -299,7 +302,7 @@ static bool system_decode_rest(struct soft_decode *d, struct soft_op *op)
 	case ZYDIS_MNEMONIC_HLT:
 		return system_decode_as(d, op, op_hlt, true);
 	case ZYDIS_MNEMONIC_PAUSE:
-		return system_decode_as(d, op, op_pause, true);
+		return system_decode_as(d, op, op_pause, false);
 	case ZYDIS_MNEMONIC_MONITOR:
 		op->base = X86_RAX;
 		op->index = GPR_ZERO;
