@@ -79,7 +79,7 @@ static void spin_advance(struct soft_cpu *c, u64 n)
 
 /*
  * Every instruction of the loop has been looked at: nothing but its lines, and events, can end it. The filter has them
- * all, or soft_line() would have been asked, and the core's other threads do not hand it lines all the time.
+ * all, or soft_line() would have been asked.
  */
 static bool spin_may_park(const struct soft_cpu *c)
 {
