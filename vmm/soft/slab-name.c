@@ -27,12 +27,9 @@
 #define CACHE_BYTES	256u
 #define CACHE_OBJECT_MAX	(4u << 20)
 
-static bool read_guest(struct soft_cpu *c, u64 va, void *to, u64 len)
+static bool read_kernel(struct soft_cpu *c, u64 va, void *to, u64 len)
 {
-	gpa_t gpa;
-
-	return va >> 63 && (va & (PAGE_SIZE - 1)) + len <= PAGE_SIZE && soft_peek(c, va, &gpa) &&
-	       !memory_read(&c->svm->vm->mem, gpa, to, len);
+	return va >> 63 && soft_peek_bytes(c, va, to, len);
 }
 
 static bool read_name(struct soft_cpu *c, u64 va, char name[PROFILE_OBJECT_NAME])
@@ -40,7 +37,7 @@ static bool read_name(struct soft_cpu *c, u64 va, char name[PROFILE_OBJECT_NAME]
 	u32 i;
 
 	for (i = 0; i < PROFILE_OBJECT_NAME - 1; i++) {
-		if (!read_guest(c, va + i, &name[i], 1))
+		if (!read_kernel(c, va + i, &name[i], 1))
 			return false;
 		if (!name[i])
 			break;
@@ -58,10 +55,10 @@ static u32 find_name(struct soft_cpu *c)
 	char name[PROFILE_OBJECT_NAME];
 	u32 off;
 
-	if (!at || !read_guest(c, at, &cache, sizeof(cache)))
+	if (!at || !read_kernel(c, at, &cache, sizeof(cache)))
 		return 0;
 	for (off = CACHE_SIZE; off < CACHE_BYTES; off += sizeof(u64))
-		if (read_guest(c, cache + off, &text, sizeof(text)) && read_name(c, text, name) &&
+		if (read_kernel(c, cache + off, &text, sizeof(text)) && read_name(c, text, name) &&
 		    !strcmp(name, "kmem_cache"))
 			return off;
 	return 0;
@@ -72,12 +69,12 @@ static void slab_name(struct soft_cpu *c, u32 name_at, struct profile_line *l)
 	u64 pfn = (l->va - DIRECT_MAP) / PAGE_SIZE, page = VMEMMAP + pfn * PAGE_STRUCT, head, cache, text, base;
 	u32 type, size[2];
 
-	if (!read_guest(c, page + COMPOUND_HEAD, &head, sizeof(head)))
+	if (!read_kernel(c, page + COMPOUND_HEAD, &head, sizeof(head)))
 		return;
 	head = head & 1 ? head - 1 : page;
-	if (head > page || (head - VMEMMAP) % PAGE_STRUCT || !read_guest(c, head + PAGE_TYPE, &type, sizeof(type)) ||
-	    type >> 24 != TYPE_SLAB || !read_guest(c, head + SLAB_CACHE, &cache, sizeof(cache)) ||
-	    !read_guest(c, cache + CACHE_SIZE, size, sizeof(size)) || !read_guest(c, cache + name_at, &text, sizeof(text)))
+	if (head > page || (head - VMEMMAP) % PAGE_STRUCT || !read_kernel(c, head + PAGE_TYPE, &type, sizeof(type)) ||
+	    type >> 24 != TYPE_SLAB || !read_kernel(c, head + SLAB_CACHE, &cache, sizeof(cache)) ||
+	    !read_kernel(c, cache + CACHE_SIZE, size, sizeof(size)) || !read_kernel(c, cache + name_at, &text, sizeof(text)))
 		return;
 	if (!size[1] || size[1] > size[0] || size[0] > CACHE_OBJECT_MAX)
 		return;

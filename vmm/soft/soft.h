@@ -573,6 +573,8 @@ u64 soft_ea_slow(const struct soft_cpu *c, const struct soft_op *op, u64 offset)
 int soft_translate(struct soft_cpu *c, u64 va, enum soft_access access, bool system, struct soft_xlat *x);
 /* For a debugger or a dump: no side effects at all; false if not mapped. */
 bool soft_peek(struct soft_cpu *c, u64 va, gpa_t *gpa);
+/* The same for what is there: false if not all of it is mapped RAM. */
+bool soft_peek_bytes(struct soft_cpu *c, u64 va, void *to, u64 len);
 int soft_tlb_create(struct soft_cpu *c);
 void soft_tlb_destroy(struct soft_cpu *c);
 /* Flushes, each exactly as far as SDM 3A 4.10.4.1 demands. `pcid` counts with CR4.PCIDE only. */

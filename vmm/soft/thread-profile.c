@@ -49,15 +49,6 @@ static void spent_now(const struct soft_cpu *c, u64 spent[NR_SOFT_TIMES])
 	spent[c->cpl == 3 ? TIME_user : TIME_kernel] += soft_units(c) - c->settled - (other - c->settled_other);
 }
 
-static bool read_guest(struct soft_cpu *c, u64 va, void *to, u64 len)
-{
-	gpa_t gpa;
-
-	/* Not across a page: none of what is read here crosses one but by the guest's ill will. */
-	return (va & (PAGE_SIZE - 1)) + len <= PAGE_SIZE && soft_peek(c, va, &gpa) &&
-	       !memory_read(&c->svm->vm->mem, gpa, to, len);
-}
-
 /* init_task is called swapper from the start; where its name is, all have theirs. */
 static u64 find_comm(struct soft_cpu *c, const struct symbols *symbols)
 {
@@ -66,7 +57,7 @@ static u64 find_comm(struct soft_cpu *c, const struct symbols *symbols)
 	u8 page[PAGE_SIZE];
 
 	for (off = 0; task && off < TASK_BYTES; off += PAGE_SIZE) {
-		if (!read_guest(c, (task + off) & ~(PAGE_SIZE - 1), page, PAGE_SIZE))
+		if (!soft_peek_bytes(c, (task + off) & ~(PAGE_SIZE - 1), page, PAGE_SIZE))
 			return 0;
 		for (at = 0; at + PROFILE_THREAD_NAME <= PAGE_SIZE; at += sizeof(u64)) {
 			u64 va = ((task + off) & ~(PAGE_SIZE - 1)) + at;
@@ -117,7 +108,7 @@ static void thread_name(const struct thread_profile *tp, struct soft_cpu *c, str
 	char name[PROFILE_THREAD_NAME];
 	u32 i;
 
-	if (!tp->comm || !read_guest(c, t->task + tp->comm, name, sizeof(name)))
+	if (!tp->comm || !soft_peek_bytes(c, t->task + tp->comm, name, sizeof(name)))
 		return;
 	name[sizeof(name) - 1] = '\0';
 	for (i = 0; name[i]; i++)

@@ -39,19 +39,6 @@ struct stack {
 	gpa_t gpa;
 };
 
-static bool read_virtual(struct soft_cpu *c, u64 va, void *to, u64 len)
-{
-	u64 done, part;
-	gpa_t gpa;
-
-	for (done = 0; done < len; done += part) {
-		part = MIN(len - done, PAGE_SIZE - ((va + done) & (PAGE_SIZE - 1)));
-		if (!soft_peek(c, va + done, &gpa) || memory_read(&c->svm->vm->mem, gpa, (u8 *)to + done, part))
-			return false;
-	}
-	return true;
-}
-
 static bool read_word(struct stack *s, u64 va, u64 *value)
 {
 	u64 off = va & (PAGE_SIZE - 1);
@@ -80,7 +67,7 @@ struct soft_unwind *soft_unwind_create(struct soft_cpu *c, const struct symbols 
 	u->base = ip;
 	u->ip = g_new(s32, nr);
 	u->orc = g_new(struct orc, nr);
-	if (read_virtual(c, ip, u->ip, nr * sizeof(*u->ip)) && read_virtual(c, orc, u->orc, nr * sizeof(*u->orc)))
+	if (soft_peek_bytes(c, ip, u->ip, nr * sizeof(*u->ip)) && soft_peek_bytes(c, orc, u->orc, nr * sizeof(*u->orc)))
 		return u;
 	soft_unwind_destroy(u);
 	return NULL;

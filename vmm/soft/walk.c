@@ -298,3 +298,16 @@ bool soft_peek(struct soft_cpu *c, u64 va, gpa_t *gpa)
 		table = pte & X86_PTE_ADDR;
 	}
 }
+
+bool soft_peek_bytes(struct soft_cpu *c, u64 va, void *to, u64 len)
+{
+	u64 done, part;
+	gpa_t gpa;
+
+	for (done = 0; done < len; done += part) {
+		part = MIN(len - done, PAGE_SIZE - ((va + done) & (PAGE_SIZE - 1)));
+		if (!soft_peek(c, va + done, &gpa) || memory_read(&c->svm->vm->mem, gpa, (u8 *)to + done, part))
+			return false;
+	}
+	return true;
+}
