@@ -21,6 +21,7 @@ struct lockstep_cpu {
 	u64 key;		/* ns at which it has to be stepped: its clock, or its next event if it is idle or parked */
 	u32 pos;		/* place in the heap */
 	bool idle;		/* its last turn had nothing to run */
+	struct lockstep_cpu *sibling;	/* (c) the next thread of its core, in a ring */
 };
 
 struct lockstep {
@@ -153,14 +154,13 @@ static void lockstep_unpark(struct vcpu *vcpu)
 }
 
 /* Those that share a core with this one: how fast they are hangs on whether it has something to run. */
-static void lockstep_unpark_core(struct lockstep *ls, const struct vcpu *vcpu)
+static void lockstep_unpark_core(struct lockstep *ls, const struct lockstep_cpu *lc)
 {
-	const struct topology_cpu *cpu = ls->vm->topo.cpu, *me = &cpu[vcpu->id];
-	u32 i;
+	const struct lockstep_cpu *other;
 
-	for (i = 0; ls->parked && i < ls->nr; i++)
-		if (ls->cpu[i].vcpu->parked && cpu[i].core == me->core && cpu[i].socket == me->socket)
-			lockstep_unpark(ls->cpu[i].vcpu);
+	for (other = lc->sibling; ls->parked && other != lc; other = other->sibling)
+		if (other->vcpu->parked)
+			lockstep_unpark(other->vcpu);
 }
 
 /*
@@ -262,6 +262,23 @@ static void lockstep_round(struct lockstep *ls)
 	ls->reached_id = 0;
 }
 
+/*
+ * Threads of a core that hand lines to each other do so faster than a quantum: they take short turns within the round. What a parked one
+ * would do after its core's time of short turns ends nobody's turn, so that one which executes may not do so either.
+ */
+static u64 lockstep_limit(const struct lockstep *ls, const struct lockstep_cpu *lc)
+{
+	const struct lockstep_cpu *other;
+	u64 end = ls->end;
+
+	if (lc->vcpu->near_until <= lc->key)
+		return end;
+	for (other = lc->sibling; other != lc; other = other->sibling)
+		if (!other->idle && other->key < other->vcpu->near_until)
+			end = MIN(end, add_sat(other->key, ls->vm->near_ns));
+	return end;
+}
+
 static void lockstep_step(struct lockstep *ls)
 {
 	struct lockstep_cpu *lc = ls->heap[0];
@@ -282,7 +299,7 @@ static void lockstep_step(struct lockstep *ls)
 	ls->running = lc;
 	ls->reached_key = lc->key;
 	ls->reached_id = vcpu->id;
-	next = vcpu_turn(vcpu, ls->end, &until);
+	next = vcpu_turn(vcpu, lockstep_limit(ls, lc), &until);
 	ls->running = NULL;
 	ls->busy -= !lc->idle;
 	lc->idle = next == VCPU_NEXT_IDLE;
@@ -290,7 +307,7 @@ static void lockstep_step(struct lockstep *ls)
 	ls->parked += vcpu->parked;
 	lockstep_rekey(ls, lc);
 	if (ls->parked && vcpu->mp_state != before)
-		lockstep_unpark_core(ls, vcpu);
+		lockstep_unpark_core(ls, lc);
 }
 
 /* The VM's own event at `ns`: every vCPU that has something to run has got there. */
@@ -327,6 +344,22 @@ static void lockstep_loop(struct lockstep *ls)
 	}
 }
 
+/* Into the ring of its core. */
+static void lockstep_join(struct lockstep *ls, struct lockstep_cpu *lc)
+{
+	const struct topology_cpu *cpu = ls->vm->topo.cpu, *me = &cpu[lc->vcpu->id];
+	struct lockstep_cpu *other;
+
+	lc->sibling = lc;
+	for (other = ls->cpu; other != lc; other++) {
+		if (cpu[other->vcpu->id].core != me->core || cpu[other->vcpu->id].socket != me->socket)
+			continue;
+		lc->sibling = other->sibling;
+		other->sibling = lc;
+		return;
+	}
+}
+
 static void lockstep_init(struct lockstep *ls)
 {
 	struct vm *vm = ls->vm;
@@ -358,6 +391,7 @@ static void lockstep_init(struct lockstep *ls)
 		lc->key = vm->engine->now(vm, lc->vcpu);
 		put(ls, ls->nr++, lc);
 		lockstep_place(ls, lc);
+		lockstep_join(ls, lc);
 	}
 	ls->busy = ls->nr;
 }

@@ -121,6 +121,8 @@ for class in smt:sibling socket:socket_dirty remote:remote_dirty; do
 	near "a chain through lines that another CPU wrote, ${class%:*}" "$(figure "line.${class%:*}.dirty_ns")" \
 		"$(calc "k('line_${class#*:}') + cycles(k('cpi'))")"
 done
+# Threads of a core hand a line to each other faster than a quantum lets others see it.
+near "two threads of a core that change a word in turn" "$(figure line.smt.pingpong_ns)" "$(key line_sibling)"
 # A REP string waits for the stream or for its own bytes, whichever takes longer.
 for where in l2 l3 dram remote; do
 	near "REP STOSB in $where" "$(figure stream.$where.stosb_ns)" \

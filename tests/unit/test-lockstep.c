@@ -16,9 +16,12 @@
 #define BLOCK_NS	10	/* the engine looks up from its work at such steps, as at the end of a block */
 #define MAX_LOG		4096
 
-enum act { ACT_END, ACT_RUN, ACT_HLT, ACT_IPI, ACT_POST, ACT_STOP, ACT_PAUSE, ACT_LOOP };
+enum act { ACT_END, ACT_RUN, ACT_HLT, ACT_IPI, ACT_POST, ACT_STOP, ACT_PAUSE, ACT_LOOP, ACT_NEAR };
 
-/* RUN n: n ns of work. IPI n: to CPU n. POST n: a service event in n ns. LOOP: from the start again. END: works on for ever. */
+/*
+ * RUN n: n ns of work. IPI n: to CPU n. POST n: a service event in n ns. LOOP: from the start again. NEAR n: its core's threads
+ * reach each other soon for n ns. END: works on for ever.
+ */
 struct script {
 	enum act act;
 	u64 n;
@@ -111,6 +114,23 @@ static void on_posted(void *ctx, u64 arg, u64 due, u64 now)
 	w->service_at[w->services++] = now;
 }
 
+static bool same_core(const struct vm *vm, u32 a, u32 b)
+{
+	const struct topology_cpu *cpu = vm->topo.cpu;
+
+	return cpu[a].core == cpu[b].core && cpu[a].socket == cpu[b].socket;
+}
+
+/* As the engine does when one thread of a core has got a line that another wrote. */
+static void near(struct vcpu *vcpu, u64 until)
+{
+	u32 i;
+
+	for (i = 0; i < vcpu->vm->topo.nr_cpus; i++)
+		if (same_core(vcpu->vm, i, vcpu->id))
+			vcpu->vm->vcpu[i]->near_until = until;
+}
+
 /* One action that takes no time; true = leave with *why. */
 static bool act(struct vcpu *vcpu, enum run_exit *why)
 {
@@ -137,6 +157,9 @@ static bool act(struct vcpu *vcpu, enum run_exit *why)
 	case ACT_PAUSE:
 		vcpu->vm->pause = true;
 		vcpu->vm->kick_all(vcpu->vm);
+		break;
+	case ACT_NEAR:
+		near(vcpu, c->now + s->n);
 		break;
 	case ACT_HLT:
 		c->at++;
@@ -492,6 +515,45 @@ static void test_skew(void)
 	world_free(w);
 }
 
+/*
+ * With lines, each runs to the end of its quantum's cell; threads of a core that hand lines to each other
+ * stay within a short time of each other meanwhile, and those of other cores do not notice.
+ */
+static void test_near(void)
+{
+	static const struct script work[] = { { ACT_END, 0 } };
+	static const struct script handing[] = { { ACT_RUN, 3000 }, { ACT_NEAR, 5500 }, { ACT_RUN, 20000 }, { ACT_STOP, 0 } };
+	struct world *w = world_new("1x2x2");
+	u32 i, thread = 1, shorter = 0;
+	u64 at[4] = { 0 };
+
+	w->fake->vm.cost.memory = true;
+	w->fake->vm.near_ns = 50;
+	for (i = 0; i < 4; i++)
+		w->cpu[i].script = i ? work : handing;
+	while (!same_core(&w->fake->vm, 0, thread))
+		thread++;
+	world_go(w);
+	g_assert_cmpuint(quantum(w), ==, 1000);
+	for (i = 0; i < w->turns; i++) {
+		const struct turn *t = &w->log[i];
+		u64 other = at[t->cpu ? 0 : thread];
+
+		if (same_core(&w->fake->vm, 0, t->cpu) && t->from >= 4000 && t->from < 8500 && other < 8500) {
+			g_assert_cmpuint(t->from, <=, other);
+			g_assert_cmpuint(t->to, <=, other + 50);
+			shorter++;
+		} else {
+			g_assert_cmpuint(t->to % 1000, ==, 0);
+		}
+		at[t->cpu] = t->to;
+	}
+	/* One is 50 ns ahead, then the other. */
+	g_assert_cmpuint(shorter, >=, 4500 / 50);
+	g_assert_cmpuint(w->cpu[0].now, ==, 23000);
+	world_free(w);
+}
+
 /* Many vCPUs in a storm of messages: the order holds, nothing is lost, and two runs are the same. */
 static void storm(struct world *w)
 {
@@ -545,6 +607,7 @@ int main(int argc, char **argv)
 	g_test_add_func("/lockstep/wait_sipi", test_wait_sipi);
 	g_test_add_func("/lockstep/pause", test_pause);
 	g_test_add_func("/lockstep/skew", test_skew);
+	g_test_add_func("/lockstep/near", test_near);
 	g_test_add_func("/lockstep/storm", test_storm);
 	return g_test_run();
 }

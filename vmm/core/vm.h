@@ -57,6 +57,7 @@ struct vcpu {
 	struct clock_event apic_timer;	/* on clock; runs lapic_timer_fire() */
 	bool timer_held;		/* (v) the timer has expired and waits out an injected delay */
 	bool yield;			/* (v) the runner wants run() to return: others have come before its deadline */
+	u64 near_until;			/* (v) set by the engine: ns until which threads of its core may reach each other within vm->near_ns */
 	bool parked;			/* (v) set by the engine, in run(): in a loop that waits, see engine_ops.park_until */
 	struct {			/* (v) the last exit, for a dump */
 		const char *what;	/* NULL = none yet */
@@ -100,6 +101,7 @@ struct vm {
 	_Atomic u64 ipi_vector[NR_VECTORS];	/* (a) IPIs sent that have a vector, by it */
 	u64 tsc_hz;			/* (c) */
 	struct cost_model cost;		/* (c) with virtual time only */
+	u64 near_ns;			/* (c) with virtual time: struct vcpu.near_until, 0 = never */
 	bool no_park;			/* (c) with virtual time: vCPUs that wait in a loop execute it */
 	bool pause;			/* (v) with virtual time: the runner returns before the next turn, to be called again */
 	u64 frontier;			/* (v) with virtual time: ns, the time that every vCPU has reached; set by the runner */

@@ -68,6 +68,8 @@ int soft_lines_create(struct soft_vm *svm)
 	ls->nr_cores = topo->sockets * topo->cores;
 	ls->exact = ls->nr_cores <= LINE_CORE_BITS;
 	lines_costs(ls);
+	/* A quarter: what the grain of the turns adds to a hand-over stays small beside it. */
+	svm->vm->near_ns = MAX(cost(m, line_sibling) / 4000, 1);
 	ls->core = g_new0(struct soft_core, ls->nr_cores);
 	ls->queue = g_new0(struct line_queue, topo->nr_cpus);
 	for (i = 0; i < ls->nr_cores; i++) {

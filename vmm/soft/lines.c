@@ -292,6 +292,21 @@ static bool line_siblings(struct soft_cpu *c, struct soft_core *core, struct lin
 	return theirs;
 }
 
+/* How long after one has handed another a line the threads of a core are stepped in short turns. */
+#define NEAR_NS		250u
+
+static void line_near(const struct soft_cpu *c)
+{
+	u64 until = soft_ns(c->svm, soft_units(c)) + NEAR_NS;
+	u32 i;
+
+	for (i = 0; i < c->core->nr_threads; i++) {
+		c->core->thread[i]->vcpu->near_until = until;
+		if (c->core->thread[i] != c)
+			soft_spin_wake(c->core->thread[i]);
+	}
+}
+
 static void line_to_filter(struct soft_cpu *c, const struct line *l, u64 line)
 {
 	bool writable = l->owner == c->core->id + 1 && l->writer == c->thread + 1;
@@ -426,6 +441,7 @@ bool soft_line(struct soft_cpu *c, u64 line, enum line_kind kind, bool retry)
 	}
 	if (!trip.waits) {
 		if (own && line_siblings(c, core, l, line, write)) {
+			line_near(c);
 			if (trip.from == LINE_FROM_L1 && !trip.granted)
 				line_ask(c, kind, &trip);
 			trip.from = MAX(trip.from, LINE_FROM_SIBLING);

@@ -81,10 +81,15 @@ static void spin_advance(struct soft_cpu *c, u64 n)
  * Every instruction of the loop has been looked at: nothing but its lines, and events, can end it. The filter has them
  * all, or soft_line() would have been asked.
  */
+static bool spin_is_wait(const struct soft_cpu *c)
+{
+	return c->spin.watch && !c->spin.impure && c->filter && c->svm->vm->unpark && !c->svm->vm->no_park;
+}
+
+/* Not now: turns would end where another thread's do, or something is to be delivered. */
 static bool spin_may_park(const struct soft_cpu *c)
 {
-	return c->spin.watch && !c->spin.impure && c->filter && c->svm->vm->unpark && !c->svm->vm->no_park &&
-	       !c->broken && !c->shadow && !c->nmi_pending;
+	return c->vcpu->near_until <= soft_ns(c->svm, soft_units(c)) && !c->broken && !c->shadow && !c->nmi_pending;
 }
 
 /* A PAUSE at a place that is not the head, or not as the head was. */
@@ -99,7 +104,7 @@ static void spin_elsewhere(struct soft_cpu *c)
 bool soft_spin(struct soft_cpu *c)
 {
 	struct soft_spin *s = &c->spin;
-	bool park;
+	bool wait, park;
 
 	s->paused = false;
 	s->pauses++;
@@ -115,9 +120,10 @@ bool soft_spin(struct soft_cpu *c)
 	c->spent[TIME_pause] -= pause_units(c, s->pauses);
 	s->pauses = s->at_pauses = 0;
 	spin_advance(c, 1);
-	park = spin_may_park(c);
+	wait = spin_is_wait(c);
+	park = wait && spin_may_park(c);
 	if (s->watch)
-		s->refused = !park;
+		s->refused = !wait;
 	s->watch = !s->watch && !s->refused && s->same >= SPIN_SAME;
 	if (s->watch) {
 		s->nr = 0;
@@ -221,5 +227,6 @@ void soft_spin_wake_all(struct soft_vm *svm)
 void soft_spin_reset(struct soft_cpu *c)
 {
 	c->vcpu->parked = false;
+	c->vcpu->near_until = 0;
 	memset(&c->spin, 0, sizeof(c->spin));
 }
