@@ -16,11 +16,12 @@
 #define BLOCK_NS	10	/* the engine looks up from its work at such steps, as at the end of a block */
 #define MAX_LOG		4096
 
-enum act { ACT_END, ACT_RUN, ACT_HLT, ACT_IPI, ACT_POST, ACT_STOP, ACT_PAUSE, ACT_LOOP, ACT_NEAR };
+enum act { ACT_END, ACT_RUN, ACT_HLT, ACT_IPI, ACT_POST, ACT_STOP, ACT_PAUSE, ACT_LOOP, ACT_NEAR, ACT_WAIT, ACT_WRITE };
 
 /*
  * RUN n: n ns of work. IPI n: to CPU n. POST n: a service event in n ns. LOOP: from the start again. NEAR n: its core's threads
- * reach each other soon for n ns. END: works on for ever.
+ * reach each other soon for n ns. WAIT: in a loop, parked if the runner knows of that, until another has done WRITE n with this one's number.
+ * END: works on for ever.
  */
 struct script {
 	enum act act;
@@ -47,13 +48,18 @@ struct world {
 	struct cpu *cpu;
 	struct turn log[MAX_LOG];
 	u32 turns, ticks;
-	u64 service_at[8];
+	u64 service_at[64];
 	u32 services;
 };
 
 static struct world *world_of(struct vm *vm)
 {
 	return vm->machine ? (struct world *)vm->machine : NULL;
+}
+
+static u64 quantum(const struct world *w)
+{
+	return cost(&w->fake->vm.cost, quantum);
 }
 
 static struct cpu *cpu_of(struct vcpu *vcpu)
@@ -108,9 +114,9 @@ static void on_posted(void *ctx, u64 arg, u64 due, u64 now)
 	u32 i;
 
 	g_assert_cmpuint(now, ==, due);
-	/* Nobody is before it who could run, and nobody is further ahead than the block in hand. */
+	/* Nobody is before it who could run, and nobody is further ahead than the block in hand or, with lines, its quantum. */
 	for (i = 0; i < w->fake->vm.topo.nr_cpus; i++)
-		g_assert_cmpuint(w->cpu[i].now, <=, due + BLOCK_NS);
+		g_assert_cmpuint(w->cpu[i].now, <=, due + (w->fake->vm.cost.memory ? quantum(w) : BLOCK_NS));
 	w->service_at[w->services++] = now;
 }
 
@@ -129,6 +135,27 @@ static void near(struct vcpu *vcpu, u64 until)
 	for (i = 0; i < vcpu->vm->topo.nr_cpus; i++)
 		if (same_core(vcpu->vm, i, vcpu->id))
 			vcpu->vm->vcpu[i]->near_until = until;
+}
+
+/* The line that it looks at has been written: it goes on from where it is, which only the runner knows of one that is parked. */
+static void wake_waiter(struct vcpu *vcpu)
+{
+	struct cpu *c = cpu_of(vcpu);
+
+	if (c->script[c->at].act != ACT_WAIT)
+		return;
+	if (vcpu->parked)
+		vcpu->vm->unpark(vcpu);
+	c->left = 0;
+	c->at++;
+}
+
+static void world_park_until(struct vcpu *vcpu, u64 ns)
+{
+	struct cpu *c = cpu_of(vcpu);
+
+	g_assert_true(vcpu->parked);
+	c->now = MAX(c->now, ns);
 }
 
 /* One action that takes no time; true = leave with *why. */
@@ -157,6 +184,17 @@ static bool act(struct vcpu *vcpu, enum run_exit *why)
 	case ACT_PAUSE:
 		vcpu->vm->pause = true;
 		vcpu->vm->kick_all(vcpu->vm);
+		break;
+	case ACT_WAIT:
+		if (vcpu->vm->unpark && !vcpu->vm->no_park) {
+			vcpu->parked = true;
+			*why = RUN_DEADLINE;
+			return true;
+		}
+		c->left = UINT64_MAX;
+		return false;
+	case ACT_WRITE:
+		wake_waiter(vcpu->vm->vcpu[s->n]);
 		break;
 	case ACT_NEAR:
 		near(vcpu, c->now + s->n);
@@ -191,8 +229,11 @@ static enum run_exit world_run(struct vcpu *vcpu, u64 until)
 	while (c->now < until) {
 		u64 step = MIN(MIN(c->left, BLOCK_NS), until - c->now);
 
-		if (!step && act(vcpu, &why))
+		if (!step && act(vcpu, &why)) {
+			if (vcpu->parked)
+				world_park_until(vcpu, until);
 			break;
+		}
 		c->now += step;
 		c->left -= step;
 		if (c->broken) {
@@ -236,6 +277,7 @@ static struct world *world_new(const char *topology)
 	w->ops.can_inject = world_can_inject;
 	w->ops.inject = world_inject;
 	w->ops.run = world_run;
+	w->ops.park_until = world_park_until;
 	vm->engine = &w->ops;
 	vm->machine = (struct machine *)w;	/* no devices here: a place for what the ops work on */
 	w->cpu = g_new0(struct cpu, vm->topo.nr_cpus);
@@ -274,11 +316,6 @@ static void world_go(struct world *w)
 	const struct run_lockstep_params params = { .signal_fd = -1, .host_tick = tick, .ctx = w };
 
 	g_assert_cmpint(run_lockstep(&w->fake->vm, &params), ==, 0);
-}
-
-static u64 quantum(const struct world *w)
-{
-	return cost(&w->fake->vm.cost, quantum);
 }
 
 /* No turn began while another vCPU was behind, and none ran further ahead than the quantum. */
@@ -593,6 +630,58 @@ static void test_storm(void)
 	world_free(b);
 }
 
+static void waiting(struct world *w, bool no_park)
+{
+	static const struct script waiter[] = { { ACT_RUN, 130 }, { ACT_WAIT, 0 }, { ACT_RUN, 470 }, { ACT_WRITE, 2 }, { ACT_LOOP, 0 } };
+	static const struct script second[] = { { ACT_WAIT, 0 }, { ACT_RUN, 50 }, { ACT_HLT, 0 }, { ACT_LOOP, 0 } };
+	static const struct script writer[] = {
+		{ ACT_RUN, 1730 }, { ACT_WRITE, 1 }, { ACT_RUN, 510 }, { ACT_WRITE, 5 }, { ACT_IPI, 2 }, { ACT_RUN, 4100 }, { ACT_WRITE, 3 },
+		{ ACT_POST, 333 }, { ACT_IPI, 5 }, { ACT_LOOP, 0 },
+	};
+	static const struct script last[] = { { ACT_RUN, 90000 }, { ACT_STOP, 0 } };
+	static const struct script *const script[] = { writer, waiter, second, waiter, writer, second, waiter, last };
+	u32 i;
+
+	w->fake->vm.cost.memory = true;
+	w->fake->vm.no_park = no_park;
+	for (i = 0; i < 8; i++)
+		w->cpu[i].script = script[i];
+	world_go(w);
+}
+
+/* A parked vCPU is where it would be had it executed its loop, whoever wakes it and when; nobody else notices. */
+static void test_park(void)
+{
+	struct world *a = world_new("2x4x1"), *b = world_new("2x4x1");
+	u32 i, k = 0, parked = 0, events = 0;
+
+	waiting(a, false);
+	waiting(b, true);
+	for (i = 0; i < 8; i++) {
+		g_assert_cmpuint(a->cpu[i].now, ==, b->cpu[i].now);
+		g_assert_cmpuint(a->cpu[i].at, ==, b->cpu[i].at);
+		g_assert_cmpuint(a->cpu[i].irqs, ==, b->cpu[i].irqs);
+		g_assert_cmpuint(a->cpu[i].last_irq, ==, b->cpu[i].last_irq);
+		events += a->cpu[i].irqs;
+	}
+	g_assert_cmpuint(events, >, 20);
+	g_assert_cmpuint(a->services, ==, b->services);
+	/* Of the turns of those that never wait none is missing, and none has moved. */
+	for (i = 0; i < a->turns; i++) {
+		if (a->log[i].cpu != 0 && a->log[i].cpu != 4 && a->log[i].cpu != 7)
+			continue;
+		while (k < b->turns && b->log[k].cpu != 0 && b->log[k].cpu != 4 && b->log[k].cpu != 7)
+			k++;
+		g_assert_cmpuint(k, <, b->turns);
+		g_assert_cmpmem(&a->log[i], sizeof(a->log[i]), &b->log[k], sizeof(b->log[k]));
+		k++;
+	}
+	parked = b->turns - a->turns;
+	g_assert_cmpint((int)parked, >, 50);
+	world_free(a);
+	world_free(b);
+}
+
 int main(int argc, char **argv)
 {
 	g_test_init(&argc, &argv, NULL);
@@ -608,6 +697,7 @@ int main(int argc, char **argv)
 	g_test_add_func("/lockstep/pause", test_pause);
 	g_test_add_func("/lockstep/skew", test_skew);
 	g_test_add_func("/lockstep/near", test_near);
+	g_test_add_func("/lockstep/park", test_park);
 	g_test_add_func("/lockstep/storm", test_storm);
 	return g_test_run();
 }

@@ -134,9 +134,10 @@ struct engine_ops {
 	bool (*peek)(struct vcpu *vcpu, u64 va, gpa_t *gpa);
 	char *(*dump)(struct vcpu *vcpu);
 	/*
-	 * Virtual time only, NULL elsewhere. A vCPU whose loop does nothing but wait is `parked` by run(): until something that it looks at
-	 * changes, of which the engine tells by vm->unpark, it is not run, and this takes it to the end of
-	 * the first block at or after `ns`, where run() would have left it. It stays parked. Nothing happens if it is there already.
+	 * Virtual time only, NULL elsewhere. A vCPU whose loop does nothing but wait is `parked` by run(), at the end
+	 * of its turn: until something that it looks at changes, of which the engine tells by vm->unpark, it is not
+	 * run, and this takes it to the end of the first block at or after `ns`, where run() would have left it. It
+	 * stays parked. Nothing happens if it is there already.
 	 */
 	void (*park_until)(struct vcpu *vcpu, u64 ns);
 	/* Start the random streams that guests can see (RDRAND) afresh from a repeat's seed. Between runs. */
