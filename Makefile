@@ -58,7 +58,7 @@ SRC_soft := block clock decode dump engine far interrupt iret kvmclock line-cach
 	ops-mul ops-segment ops-shift ops-sse ops-sse-convert ops-sse-fp ops-sse-int \
 	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env profile run \
 	second-level segment slab-name snapshot spin state thread-profile tlb tlb-flush tlb-state unwind walk
-SRC_kvm := kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
+SRC_kvm := fault-list kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \
 	virtio-blk virtio-mmio virtqueue
@@ -91,7 +91,7 @@ UNIT_x86 := state
 UNIT_core := clock clock-state counters cpuid dist inject memory memory-file saver topology trace
 UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-timer loader loader-bad machine-state pit uart \
 	virtio-blk virtqueue
-UNIT_kvm := userfault
+UNIT_kvm := fault-list userfault
 UNIT_soft := line-cache line-profile line-random line-time line-wait lines mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-spin soft-system soft-time soft-x87 tlb
 UNIT_top := console cost-change cost-file json-text lockstep report scenario snapshot
 UNIT_front := compare measure records summary

@@ -12,6 +12,9 @@
  * Memory is cut into shards, a descriptor and a thread each, so that faults do
  * not queue behind one reader. A delayed fault waits in its shard's clock and
  * never stops the thread: others go on.
+ *
+ * A message is not yet a fault of the guest's: a vCPU that is kicked while it waits comes back with
+ * another one for the same page. What has been counted already, fault-list knows.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,10 +31,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "kvm/fault-list.h"
 #include "kvm/kvm.h"
 
 #define UF_MAX_SHARDS	8
 #define UF_BATCH	64	/* events read at once */
+#define UF_CPU_NONE	UINT32_MAX
 #define UF_FEATURES	(UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_THREAD_ID)
 #define UF_PROTECT	(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM)
 
@@ -40,7 +45,10 @@ struct uf_shard {
 	int fd, stop_fd;		/* (c) */
 	pthread_t thread;		/* (c) */
 	bool running;			/* (c) */
-	struct clock clock;		/* faults that wait out their delay; this thread only */
+	struct clock clock;		/* faults that wait out their delay, by number; this thread only */
+	/* Rights of this shard's pages change under it, along with their bits and what is known of their faults. */
+	GMutex lock;
+	struct fault_list list;		/* (l) */
 };
 
 struct userfault {
@@ -51,16 +59,6 @@ struct userfault {
 	/* One bit a page of the memfd: is it mapped in the guest's view, was it taken away there, is it protected? */
 	u64 *mapped, *dropped, *protected;	/* (a) */
 };
-
-enum uf_kind { UF_MISSING, UF_MINOR, UF_WP };
-
-/* A fault's way through the clock: offset of the page in the memfd, the kind, and who waits. */
-#define UF_ARG(page, kind, cpu)		((u64)(page) << 16 | (u64)(kind) << 14 | (cpu))
-#define UF_ARG_PAGE(arg)		((arg) >> 16)
-#define UF_ARG_KIND(arg)		((enum uf_kind)((arg) >> 14 & 3))
-#define UF_ARG_CPU(arg)			((u32)((arg) & 0x3fff))
-#define UF_CPU_NONE			0x3fffu
-_Static_assert(TOPOLOGY_MAX_CPUS <= UF_CPU_NONE, "a vCPU's number fits");
 
 static bool bit_test_set(u64 *map, u64 i)
 {
@@ -150,21 +148,18 @@ static u32 uf_cpu_of_tid(const struct vm *vm, pid_t tid)
 	return UF_CPU_NONE;
 }
 
-/*
- * Take the right to write away, or give it back and wake who waits. The bit is set before
- * and cleared after, so that a page which is found without it has the right.
- */
+/* Take the right to write away, or give it back and wake who waits. Under the shard's lock. */
 static int uf_protect(struct uf_shard *shard, u64 page, u64 addr, bool on)
 {
 	struct uffdio_writeprotect wp = { .range = { addr, PAGE_SIZE }, .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0 };
 	int ret;
 
-	if (on)
-		bit_test_set(shard->uf->protected, page);
 	do {
 		ret = ioctl(shard->fd, UFFDIO_WRITEPROTECT, &wp);
 	} while (ret < 0 && errno == EAGAIN && shard->uf->vm->stop == VM_RUNNING);
-	if (!on || ret < 0)
+	if (ret >= 0 && on)
+		bit_test_set(shard->uf->protected, page);
+	else if (ret >= 0)
 		bit_test_clear(shard->uf->protected, page);
 	return ret;
 }
@@ -172,22 +167,13 @@ static int uf_protect(struct uf_shard *shard, u64 page, u64 addr, bool on)
 /*
  * Map the page and wake who waits. EEXIST: another vCPU's fault on the page was
  * resolved first, so only the wake-up is due. EAGAIN: the address space is
- * changing; try again. Anything else would leave a vCPU stuck for ever: the VM ends.
+ * changing; try again.
  */
-static void uf_resolve(void *ctx, u64 arg, u64 due, u64 now)
+static int uf_map(struct uf_shard *shard, u64 page, u64 addr, bool minor)
 {
-	struct uf_shard *shard = ctx;
 	struct userfault *uf = shard->uf;
-	u64 page = UF_ARG_PAGE(arg);
-	const struct memslot *slot = uf_slot_of_page(uf, page);
-	u64 addr = (u64)(uintptr_t)slot->guest_hva + (page << PAGE_SHIFT) - slot->offset;
-	bool minor = UF_ARG_KIND(arg) == UF_MINOR;
 	int ret;
 
-	if (UF_ARG_KIND(arg) == UF_WP) {
-		ret = uf_protect(shard, page, addr, false);
-		goto out;
-	}
 	do {
 		struct uffdio_continue cont = { .range = { addr, PAGE_SIZE } };
 		struct uffdio_zeropage zero = { .range = { addr, PAGE_SIZE } };
@@ -206,24 +192,82 @@ static void uf_resolve(void *ctx, u64 arg, u64 due, u64 now)
 	}
 	bit_test_clear(uf->dropped, page);
 	bit_test_set(uf->mapped, page);
-out:
-	if (ret < 0 && uf->vm->stop == VM_RUNNING) {
+	return ret;
+}
+
+/*
+ * Give the page the right that was missing, by which all that wait for it are served: the host wakes
+ * whoever waits in the range. An error would leave a vCPU stuck for ever: the VM ends.
+ */
+static void uf_resolve(struct uf_shard *shard, u64 page, enum fault_kind kind)
+{
+	struct userfault *uf = shard->uf;
+	struct vm *vm = uf->vm;
+	const struct memslot *slot = uf_slot_of_page(uf, page);
+	u64 addr = (u64)(uintptr_t)slot->guest_hva + (page << PAGE_SHIFT) - slot->offset, now;
+	int ret = kind == FAULT_WP ? uf_protect(shard, page, addr, false) :
+				     uf_map(shard, page, addr, kind == FAULT_MINOR);
+	const struct fault *fault;
+
+	if (ret < 0 && vm->stop == VM_RUNNING) {
 		fb_err("kvm: resolving a second-level fault at host address 0x%llx: %s", (unsigned long long)addr,
 		       strerror(errno));
-		vm_request_stop(uf->vm, VM_STOP_ERROR, 0);
+		vm_request_stop(vm, VM_STOP_ERROR, 0);
 	}
-	if (UF_ARG_CPU(arg) != UF_CPU_NONE && now > due)
-		counter_add(&uf->vm->vcpu[UF_ARG_CPU(arg)]->counters, COUNTER_ept_service_ns, now - due);
+	now = vm->engine->now(vm, NULL);
+	while ((fault = fault_list_serve(&shard->list, page, kind)))
+		counter_add(&vm->vcpu[fault->cpu]->counters, COUNTER_ept_service_ns, now - MIN(now, fault->since));
+}
+
+/* A delay is over: of a fault that may have been served already, with another one on its page. */
+static void uf_due(void *ctx, u64 number, u64 due, u64 now)
+{
+	struct uf_shard *shard = ctx;
+	const struct fault *fault = fault_list_waiting(&shard->list, number);
+
+	if (fault)
+		uf_resolve(shard, fault->page, fault->kind);
+}
+
+static void uf_vcpu_event(struct uf_shard *shard, struct fault fault, gpa_t gpa)
+{
+	struct userfault *uf = shard->uf;
+	u64 delay;
+
+	switch (fault_list_add(&shard->list, &fault)) {
+	case FAULT_WAITS:
+		/* Kicked and back: it is woken with what it has been waiting for. */
+		return;
+	case FAULT_SERVED:
+		break;
+	case FAULT_NEW:
+		/*
+		 * Not whether the page was touched before: two vCPUs that meet on a new page
+		 * both fault, and both touch it first.
+		 */
+		delay = vcpu_ept_violation(uf->vm->vcpu[fault.cpu], gpa,
+					   fault.kind == FAULT_WP ? EPT_WRITE_PROTECT :
+					   bit_test(uf->dropped, fault.page) ? EPT_REFAULT : EPT_FIRST_TOUCH);
+		if (delay) {
+			clock_post(&shard->clock, fault.since + delay, uf_due, shard, fault.number);
+			return;
+		}
+		break;
+	}
+	uf_resolve(shard, fault.page, fault.kind);
 }
 
 static void uf_event(struct uf_shard *shard, const struct uffd_msg *msg, u64 now)
 {
-	struct userfault *uf = shard->uf;
-	struct vm *vm = uf->vm;
-	u64 addr = ALIGN_DOWN(msg->arg.pagefault.address, PAGE_SIZE), page, delay = 0, arg;
-	enum uf_kind kind = msg->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP ? UF_WP :
-			    msg->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_MINOR ? UF_MINOR : UF_MISSING;
-	u32 cpu = uf_cpu_of_tid(vm, (pid_t)msg->arg.pagefault.feat.ptid), i;
+	struct vm *vm = shard->uf->vm;
+	u64 addr = ALIGN_DOWN(msg->arg.pagefault.address, PAGE_SIZE);
+	struct fault fault = {
+		.kind = msg->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP ? FAULT_WP :
+			msg->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_MINOR ? FAULT_MINOR : FAULT_MISSING,
+		.cpu = uf_cpu_of_tid(vm, (pid_t)msg->arg.pagefault.feat.ptid),
+		.since = now,
+	};
+	u32 i;
 
 	for (i = 0; i < vm->mem.nr_slots; i++) {
 		const struct memslot *s = &vm->mem.slot[i];
@@ -231,22 +275,11 @@ static void uf_event(struct uf_shard *shard, const struct uffd_msg *msg, u64 now
 
 		if (addr < start || addr - start >= s->size)
 			continue;
-		page = (s->offset + addr - start) >> PAGE_SHIFT;
-		arg = UF_ARG(page, kind, cpu);
-		if (cpu != UF_CPU_NONE) {
-			/*
-			 * Not whether the page was touched before: two vCPUs that meet on a new page
-			 * both fault, and both touch it first.
-			 */
-			delay = vcpu_ept_violation(vm->vcpu[cpu], s->gpa + addr - start,
-						   kind == UF_WP ? EPT_WRITE_PROTECT :
-						   bit_test(uf->dropped, page) ? EPT_REFAULT : EPT_FIRST_TOUCH);
-			counter_add(&vm->vcpu[cpu]->counters, COUNTER_ept_service_ns, delay);
-		}
-		if (delay)
-			clock_post(&shard->clock, now + delay, uf_resolve, shard, arg);
+		fault.page = (s->offset + addr - start) >> PAGE_SHIFT;
+		if (fault.cpu == UF_CPU_NONE)
+			uf_resolve(shard, fault.page, fault.kind);
 		else
-			uf_resolve(shard, arg, now, vm->engine->now(vm, NULL));
+			uf_vcpu_event(shard, fault, s->gpa + addr - start);
 		return;
 	}
 }
@@ -276,12 +309,16 @@ static void *uf_thread(void *arg)
 		ppoll(pfd, ARRAY_SIZE(pfd), timeout, NULL);
 		if (pfd[1].revents)
 			return NULL;
-		now = vm->engine->now(vm, NULL);
-		clock_run_due(&shard->clock, now);
+		/* Over the reading as well: no page is lowered between a message and what is made of it. */
+		g_mutex_lock(&shard->lock);
+		clock_run_due(&shard->clock, vm->engine->now(vm, NULL));
+		fault_list_turn(&shard->list);
 		n = read(shard->fd, msg, sizeof(msg));
+		now = vm->engine->now(vm, NULL);
 		for (i = 0; i < n / (ssize_t)sizeof(msg[0]); i++)
 			if (msg[i].event == UFFD_EVENT_PAGEFAULT)
 				uf_event(shard, &msg[i], now);
+		g_mutex_unlock(&shard->lock);
 	}
 }
 
@@ -302,6 +339,8 @@ int userfault_create(struct vm *vm, struct userfault **out)
 		shard->uf = uf;
 		shard->stop_fd = -1;
 		clock_init(&shard->clock, NULL, NULL);
+		g_mutex_init(&shard->lock);
+		fault_list_init(&shard->list);
 		shard->fd = uf_open(uf->protect, why, sizeof(why));
 		if (shard->fd < 0) {
 			fb_err("kvm: cannot serve second-level faults (inject.ept.*): %s", why);
@@ -380,6 +419,8 @@ void userfault_destroy(struct userfault *uf)
 		if (shard->stop_fd >= 0)
 			close(shard->stop_fd);
 		clock_destroy(&shard->clock);
+		fault_list_destroy(&shard->list);
+		g_mutex_clear(&shard->lock);
 	}
 	g_free(uf->mapped);
 	g_free(uf->dropped);
@@ -399,17 +440,31 @@ static struct uf_shard *uf_shard_of(struct userfault *uf, const struct memslot *
 }
 
 /* 1 if the page had a mapping and has none now. */
-static int uf_drop_page(struct userfault *uf, u64 page, u8 *guest_hva)
+static int uf_drop_page(struct uf_shard *shard, u64 page, u8 *guest_hva)
 {
-	/* Before the page goes: a fault that comes at once finds it so. */
-	if (!bit_test_clear(uf->mapped, page))
+	struct userfault *uf = shard->uf;
+
+	if (!bit_test(uf->mapped, page))
 		return 0;
-	bit_test_set(uf->dropped, page);
 	/* Drops the page table entries only: the file keeps the page, so the next access is a MINOR fault. */
 	if (madvise(guest_hva, PAGE_SIZE, MADV_DONTNEED) < 0)
 		return -errno;
+	bit_test_clear(uf->mapped, page);
+	bit_test_set(uf->dropped, page);
 	/* UFFDIO_CONTINUE maps it with all rights again. */
 	bit_test_clear(uf->protected, page);
+	fault_list_lowered(&shard->list, page, GPA_NONE);
+	return 1;
+}
+
+/* 1 if the page could be written to and can only be read now. */
+static int uf_protect_page(struct uf_shard *shard, u64 page, u8 *guest_hva)
+{
+	if (!bit_test(shard->uf->mapped, page) || bit_test(shard->uf->protected, page))
+		return 0;
+	if (uf_protect(shard, page, (u64)(uintptr_t)guest_hva, true) < 0)
+		return -errno;
+	fault_list_lowered(&shard->list, page, GPA_READ);
 	return 1;
 }
 
@@ -421,21 +476,18 @@ int userfault_lower(struct userfault *uf, gpa_t gpa, u64 len, enum gpa_rights le
 		return -EOPNOTSUPP;
 	for (; len; gpa += PAGE_SIZE, len -= PAGE_SIZE) {
 		const struct memslot *slot = memory_slot(&uf->vm->mem, gpa);
+		struct uf_shard *shard;
 		u64 off, page;
-		u8 *hva;
 
 		if (!slot)
 			return -EFAULT;
 		off = gpa - slot->gpa;
 		page = (slot->offset + off) >> PAGE_SHIFT;
-		hva = slot->guest_hva + off;
-		if (left == GPA_NONE)
-			ret = uf_drop_page(uf, page, hva);
-		else if (!bit_test(uf->mapped, page) || bit_test(uf->protected, page))
-			ret = 0;
-		else
-			ret = uf_protect(uf_shard_of(uf, slot, off >> PAGE_SHIFT), page, (u64)(uintptr_t)hva, true) < 0 ?
-			      -errno : 1;
+		shard = uf_shard_of(uf, slot, off >> PAGE_SHIFT);
+		g_mutex_lock(&shard->lock);
+		ret = left == GPA_NONE ? uf_drop_page(shard, page, slot->guest_hva + off) :
+					 uf_protect_page(shard, page, slot->guest_hva + off);
+		g_mutex_unlock(&shard->lock);
 		if (ret < 0)
 			return ret;
 		lowered += ret;
