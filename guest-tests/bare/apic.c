@@ -504,6 +504,27 @@ static void timer(void)
 	}
 	is(got[0][VEC_T], 1, "%s timer: one-shot comes once", mode);
 
+	/*
+	 * Raising CR8 is no exit on KVM: when the timer's end brings the vCPU out, its priority has to be
+	 * asked for. The APIC's registers are left alone until then, since those are exits of their own.
+	 */
+	clear();
+	apic_write(APIC_TIMER_INIT, timer_count(1));
+	write_cr8(15);
+	irq_on();
+	{
+		u64 end = rdtsc() + 100000000;
+
+		while ((s64)(rdtsc() - end) < 0)
+			cpu_relax();
+	}
+	is(got[0][VEC_T], 0, "%s timer: CR8 = 15 holds it back when it ends", mode);
+	is(read_cr8(), 15, "%s timer: and CR8 stays as written", mode);
+	write_cr8(0);
+	wait_for(got[0][VEC_T]);
+	irq_off();
+	is(got[0][VEC_T], 1, "%s timer: lowering CR8 lets it in", mode);
+
 	clear();
 	apic_write(APIC_LVT_TIMER, 1u << 17 | VEC_T);
 	apic_write(APIC_TIMER_INIT, timer_count(2));

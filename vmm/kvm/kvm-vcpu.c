@@ -231,6 +231,8 @@ enum run_exit kvm_vcpu_run(struct vcpu *vcpu, u64 until)
 				 */
 				__atomic_store_n(&run->immediate_exit, 0, __ATOMIC_RELAXED);
 				kv->armed = CLOCK_NEVER - 1;	/* it may have been the timer: arm afresh */
+				/* The guest may have written CR8 since: raising it is no exit. */
+				kvm_sync_from_kvm(vcpu, kv);
 				vcpu_count_exit(vcpu, COUNTER_exits_kick);
 				return RUN_KICK;
 			}
