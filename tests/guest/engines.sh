@@ -11,7 +11,6 @@ cd "$TAP_DIR" || exit 1
 export TAP_TIMEOUT=1500
 
 kvm=$(kvm_engine)
-ADDRESS=0x8000000 UNTOUCHED=4MiB PAGES=1024
 
 # Prints each fact below a line of its own. Without | and commas, which part the settings of [vary].
 facts='show() { echo "=== $1"; shift; "$@" 2>&1; }; show cmdline cat /proc/cmdline; show iomem cat /proc/iomem; '
@@ -25,20 +24,20 @@ topology = 1x2x2
 memory = 256MiB
 apic = xapic
 [guest]
-append = memmap=4M\$$ADDRESS
+append = memmap=4M\$0x8000000
 [run]
 command = true
 timeout = 900s
 [inject]
 ept.count = yes
 [vary]
-run.command = $facts, fixed-work, fixed-work --untouched $UNTOUCHED@$ADDRESS, multi-fault 4 --rounds 3 --pages 256 --warmup 20ms, ipi-pingpong --count 100 --busy, fault-around, switch-pingpong --count 500
+run.command = $facts, fixed-work, multi-fault 4 --rounds 3 --pages 256 --warmup 20ms, ipi-pingpong --count 100 --busy, fault-around, switch-pingpong --count 500
 EOT
 for engine in soft "$kvm"; do
 	[ "$engine" = soft ] && name=soft || name=kvm
 	tap_run "$BUILD/faultbed" run --engine "$engine" same.ini -o "$name.json"
 	[ "$RC" = 0 ] || tap_diag "$ERR"
-	tap_is "$engine: all cells are done" "$(json "$name.json" 'cells.*.status' | tr '\n' ' ')" "0 0 0 0 0 0 0 "
+	tap_is "$engine: all cells are done" "$(json "$name.json" 'cells.*.status' | tr '\n' ' ')" "0 0 0 0 0 0 "
 done
 
 # --- what the guest is told ---
@@ -137,49 +136,104 @@ done
 equal "fixed-work: pf_cow + pf_reuse" "$(($(fixed kvm pf_cow) + $(fixed kvm pf_reuse)))" \
 	"$(($(fixed soft pf_cow) + $(fixed soft pf_reuse)))"
 for engine in kvm soft; do
-	for cell in 1 3; do
+	for cell in 1 2; do
 		tap_is "$engine, cell $cell: the channel and /proc agree" "$(counter $engine $cell guest_page_faults)" \
 			"$(counter $engine $cell guest_page_faults@/proc/vmstat)"
 	done
 done
 tap_is "soft: the engine delivered as many page faults as the guest took" "$(counter soft 1 soft_exceptions)" "$(counter soft 1 pf_entries)"
 
-for engine in kvm soft; do
-	tap_is "$engine: each page never touched is one second-level fault" "$(counter $engine 2 ept_first_touch)" $PAGES
-	tap_is "$engine: and none is a refault" "$(counter $engine 2 ept_refault)" 0
-done
-
-equal "multi-fault: faults" "$(report kvm 3 faults)" "$(report soft 3 faults)"
+equal "multi-fault: faults" "$(report kvm 2 faults)" "$(report soft 2 faults)"
 for engine in kvm soft; do
 	# 4 threads, 3 rounds, 256 pages; waking the threads may cost a few.
-	n=$(counter $engine 3 guest_page_faults)
+	n=$(counter $engine 2 guest_page_faults)
 	tap_ok "$engine: multi-fault: the guest counts them ($n)" test "$n" -ge 3072 -a "$n" -le 3080
 done
 
-equal "ipi-pingpong: IPIs meant" "$(report kvm 4 ipi_events)" "$(report soft 4 ipi_events)"
+equal "ipi-pingpong: IPIs meant" "$(report kvm 3 ipi_events)" "$(report soft 3 ipi_events)"
+# vectors NAME CELL PATTERN: IPIs sent with the vectors that match.
+vectors()
+{
+	perl -MJSON::PP -e '
+		local $/;
+		open my $f, "<", $ARGV[0] or exit 1;
+		my $c = JSON::PP->new->utf8->decode(<$f>)->{cells}[$ARGV[1]]{repeats}[0]{counters};
+		my $sum = 0;
+		$sum += $c->{$_}{value} for grep { /^ipis_sent_vector_$ARGV[2]$/ } keys %$c;
+		print $sum;
+	' "$1.json" "$2" "$3"
+}
+# By the vectors of those that the kernel counts. It sends others, to itself as well (irq_work, where it has to complain of a
+# busy host; ticks for all CPUs where it could not calibrate its timer), and leaves these out.
 for engine in kvm soft; do
-	guest=$(($(counter $engine 4 ipis_reschedule) + $(counter $engine 4 ipis_call_single) + $(counter $engine 4 ipis_call_many)))
-	# Where the guest could not calibrate its timer the PIT ticks for all CPUs, by IPIs that the kernel's counters leave out.
-	ticks=$((3 * $(counter $engine 4 irq_0 | grep . || echo 0)))
-	sent=$(counter $engine 4 ipis_sent)
-	tap_ok "$engine: the host counts the IPIs that the guest counts ($sent, $guest + $ticks)" \
-		test "$sent" -ge $((guest + ticks - ticks / 50 - 2)) -a "$sent" -le $((guest + ticks + ticks / 50 + 2))
+	guest=$(($(counter $engine 3 ipis_reschedule) + $(counter $engine 3 ipis_call_single) + $(counter $engine 3 ipis_call_many)))
+	n=$(vectors $engine 3 '0xf[bcd]')
+	tap_ok "$engine: the host counts the IPIs that the guest counts ($n, $guest)" test "$n" -ge $((guest - 2)) -a "$n" -le $((guest + 2))
+	sent=$(counter $engine 3 ipis_sent)
+	n=$(vectors $engine 3 '.*')
+	tap_ok "$engine: and all have a vector ($n, $sent)" test "$n" -ge $((sent - 2)) -a "$n" -le $((sent + 2))
 done
 # One reader of 2048 pages, windows of 16 (the default): 128 faults, whichever way it goes through them.
 # The pass's own faults; start-up, which is not the same each time in host time, is not in them.
 for engine in kvm soft; do
 	for arm in one many; do
 		for pattern in sequential random; do
-			tap_is "$engine: fault-around, $pattern, $arm: pages / 16 faults" "$(report $engine 5 $pattern.$arm.1.pass_faults)" 128
+			tap_is "$engine: fault-around, $pattern, $arm: pages / 16 faults" "$(report $engine 4 $pattern.$arm.1.pass_faults)" 128
 		done
-		tap_is "$engine: fault-around, stride, $arm: a fault each" "$(report $engine 5 stride.$arm.1.pass_faults)" 4
+		tap_is "$engine: fault-around, stride, $arm: a fault each" "$(report $engine 4 stride.$arm.1.pass_faults)" 4
 	done
 	# Other tasks of the guest run now and then.
-	n=$(counter $engine 6 context_switches)
+	n=$(counter $engine 5 context_switches)
 	tap_ok "$engine: switch-pingpong: a switch for each wake-up ($n)" test "$n" -ge 1000 -a "$n" -le 1200
 done
 
-tap_is "soft: every IPI sent is delivered" "$(counter soft 4 ipis_delivered)" "$(counter soft 4 ipis_sent)"
+tap_is "soft: every IPI sent is delivered" "$(counter soft 3 ipis_delivered)" "$(counter soft 3 ipis_sent)"
+
+# --- memory never touched ---
+
+# The pages are a node of their own, which the guest's kernel leaves alone, and only that node has a rule. So what the kernel touches
+# elsewhere between the marks (a worker is started, a page allocated), which on a host's time nothing excludes, is not among them. In
+# the second cell each fault waits, and most are kicked meanwhile by the vCPU's own timer.
+cat >untouched.ini <<'EOT'
+# Is each page never touched one second-level fault, whatever else the guest does?
+[vm]
+topology = 2x2x1
+memory = 256MiB
+node_memory = 240MiB,16MiB
+apic = xapic
+[guest]
+append = memmap=16M$0xF000000
+[run]
+command = true
+timeout = 900s
+[inject]
+ept.count = yes
+[vary]
+run.command + inject.ept.node.1 = fixed-work --untouched 4MiB@0xF000000 + fixed:0ns, fixed-work --untouched 1MiB@0xF000000 + fixed:5ms
+EOT
+PAGES=(1024 256) DELAY=(0 5000000)
+for engine in soft "$kvm"; do
+	[ "$engine" = soft ] && name=soft || name=kvm
+	tap_run "$BUILD/faultbed" run --engine "$engine" untouched.ini -o "$name.json"
+	[ "$RC" = 0 ] || tap_diag "$ERR"
+	tap_is "$engine: memory never touched: all cells are done" "$(json "$name.json" 'cells.*.status' | tr '\n' ' ')" "0 0 "
+done
+hist() { json "$1.json" "cells.$2.repeats.0.histograms.injected_ept_ns\.first_touch.$3"; }	# NAME CELL FIELD
+for engine in kvm soft; do
+	for cell in 0 1; do
+		pages=${PAGES[$cell]} ns=$((PAGES[cell] * DELAY[cell]))
+		tap_is "$engine, ${DELAY[$cell]} ns: each page never touched is one second-level fault" "$(hist $engine $cell count)" "$pages"
+		tap_is "$engine, ${DELAY[$cell]} ns: delayed once" "$(hist $engine $cell sum)" "$ns"
+		tap_is "$engine, ${DELAY[$cell]} ns: as the vCPUs' counters have it" "$(counter $engine $cell ept_injected_ns)" "$ns"
+		n=$(counter $engine $cell ept_first_touch)
+		tap_ok "$engine, ${DELAY[$cell]} ns: the VM counts these, and others ($n)" test "$n" -ge "$pages"
+		tap_is "$engine, ${DELAY[$cell]} ns: none is a refault" "$(counter $engine $cell ept_refault)" 0
+	done
+done
+tap_is "soft: with no delay there is no time for others" "$(counter soft 0 ept_first_touch)" "${PAGES[0]}"
+n=$(counter kvm 1 exits_kick)
+tap_ok "kvm: kicks came while faults waited ($n)" test "$n" -ge 20
+tap_ok "kvm: and each waited long enough" test "$(counter kvm 1 ept_service_ns)" -ge $((PAGES[1] * DELAY[1]))
 
 # --- loads of a fixed number of loops, requests, pages ---
 
