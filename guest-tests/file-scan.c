@@ -291,7 +291,10 @@ static void make_cold(const struct scan *s)
 	}
 }
 
-/* Read what is to be scanned in large pieces: then the file system knows where all of it lies. */
+/*
+ * Read what is to be scanned in large pieces: then the file system knows where all of it lies. Each is read whole before read() returns and
+ * nothing ahead of it: a request that is still on its way at the begin mark would be one of the scan's, and its pages would not be cold.
+ */
 static void warm_metadata(const struct scan *s)
 {
 	const size_t piece = 256 << 10;
@@ -302,10 +305,11 @@ static void warm_metadata(const struct scan *s)
 
 	if (fd < 0 || !buf)
 		die_errno(EXIT_MISMATCH, "%s", s->file);
-	while (left && (n = read(fd, buf, piece)) != 0) {
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	while (left && (n = read(fd, buf, left < piece ? left : piece)) != 0) {
 		if (n < 0)
 			die_errno(EXIT_MISMATCH, "reading %s", s->file);
-		left -= (u64)n < left ? (u64)n : left;
+		left -= (u64)n;
 	}
 	close(fd);
 	free(buf);
