@@ -6,6 +6,7 @@
 # The error is all that is between them: the model's, and that the host's kernel is not the guest's.
 use strict;
 use warnings;
+use File::Spec;
 use Getopt::Long;
 use JSON::PP;
 use POSIX qw(uname);
@@ -110,7 +111,8 @@ sub probe_soft
 
 my $load = (split ' ', read_line('/proc/loadavg'))[0];
 run($opt{faultbed}, 'cost-model', '--measure', '-o', $model) unless defined $opt{model};
-$model = "./$model" unless $model =~ m{/};
+# The scenarios lie in --work, and a path in a scenario is beside it.
+$model = File::Spec->rel2abs($model);
 my $shape = shape();
 my ($system, undef, $release) = uname();
 printf "multi-fault, page faults a second: this host beside soft, cost model %s, topology %s\n", $model, $shape;
