@@ -65,7 +65,7 @@ SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-
 SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-topology compare cpio direct experiment front initramfs \
+SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-topology compare compare-match compare-show cpio direct experiment front initramfs \
 	job measure nested records result-json result-read show show-profile show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
@@ -429,6 +429,11 @@ bench-native: all images
 	@mkdir -p out/native
 	$(Q)host-tools/measure-compare.pl --faultbed $(O)/faultbed --multi-fault $(O)/guest-tests/multi-fault --work out/native
 
+# Is faultbed compare to be believed? Some minutes of two CPUs.
+.PHONY: bench-compare
+bench-compare: all images
+	$(Q)host-tools/bench-compare.pl --faultbed $(O)/faultbed
+
 deps:
 	@host-tools/deps.sh install
 deps-undo:
@@ -464,6 +469,7 @@ help:
 	@echo "make bench-counters what the kernel patches cost, instructions per fault and context switch, against a kernel without"
 	@echo "make bench-sensitivity  how far a result (SCENARIO=FILE) hangs on the cost models' estimates, on the quantum, on chance"
 	@echo "make bench-native   soft under a cost model measured on this host, against this host's own page faults"
+	@echo "make bench-compare  how often faultbed compare claims a difference that is not there, and finds one that is"
 	@echo "make deps deps-undo install what the build needs; take that back"
 	@echo "make clean distclean"
 	@echo "Variables: see the head of Makefile."

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* faultbed compare: what changed between two results. */
+/* faultbed compare: what changed between results, by how much, and whether that is noise. */
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "compare.h"
@@ -8,57 +10,132 @@
 #include "result-json.h"
 #include "show.h"
 
-static int compare_files(char **files, bool anyway, bool all)
-{
-	g_autoptr(JsonNode) a = result_read(files[0]), b = result_read(files[1]);
-	g_autoptr(GPtrArray) differences = NULL;
+struct options {
+	gboolean anyway, all;
+	char *headline, *fail_on, **files;
+	double least_percent, least, confidence;
+};
 
-	if (!a || !b)
-		return COMPARE_REFUSED;
-	differences = compare_scenarios(json_node_get_object(a), json_node_get_object(b));
-	for (u32 i = 0; i < differences->len; i++) {
-		g_autofree char *line =
-			g_strdup_printf(" differs: %s\n", (char *)differences->pdata[i]);
+static bool parse_fail_on(const char *text, enum compare_fail_on *out)
+{
+	if (!text)
+		*out = FAIL_ON_NOTHING;
+	else if (!strcmp(text, "worse"))
+		*out = FAIL_ON_WORSE;
+	else if (!strcmp(text, "different"))
+		*out = FAIL_ON_DIFFERENT;
+	else
+		return false;
+	return true;
+}
+
+/* NULL-terminated, in the order of the files; NULL if one is bad (reported). */
+static GPtrArray *read_all(char **files)
+{
+	g_autoptr(GPtrArray) results = g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
+
+	for (char **f = files; *f; f++) {
+		JsonNode *result = result_read(*f);
+
+		if (!result)
+			return NULL;
+		g_ptr_array_add(results, result);
+	}
+	return g_steal_pointer(&results);
+}
+
+/* false if something differs that may not (reported). */
+static bool may_compare(const struct compare *c, bool anyway)
+{
+	for (u32 i = 0; i < c->differs->len; i++) {
+		g_autofree char *line = g_strdup_printf(" differs: %s\n", (char *)c->differs->pdata[i]);
 
 		show_text(anyway ? stdout : stderr, line);
 	}
-	if (differences->len && !anyway) {
-		fb_err("these are results of two scenarios, so a difference could come from that; --anyway compares them");
-		return COMPARE_REFUSED;
+	if (c->differs->len && !anyway)
+		fb_err("guest.kernel and guest.knob.* may differ, and nothing else, since a difference could come from that; --anyway compares them");
+	return anyway || !c->differs->len;
+}
+
+static int compare_files(const struct options *opt, enum compare_fail_on fail_on)
+{
+	const struct compare_options options = {
+		.all = opt->all, .headline = opt->headline, .confidence = opt->confidence, .least_percent = opt->least_percent,
+		.least = opt->least,
+	};
+	g_autoptr(GPtrArray) results = read_all(opt->files);
+	struct compare *c;
+	int status = COMPARE_REFUSED;
+
+	if (!results)
+		return status;
+	c = compare_new(&options);
+	for (u32 i = 1; i < results->len; i++)
+		compare_add(c, results->pdata[0], results->pdata[i], opt->files[0], opt->files[i]);
+	if (results->len == 1 && !compare_within(c, results->pdata[0])) {
+		fb_err("%s: one result, and its [vary] goes through neither kernels nor knobs; name another result to compare it with",
+		       opt->files[0]);
+	} else if (may_compare(c, opt->anyway)) {
+		compare_settle(c);
+		compare_print(c, stdout);
+		status = compare_status(c, fail_on);
 	}
-	return compare_results(stdout, a, b, files[0], files[1], all);
+	compare_free(c);
+	return status;
+}
+
+static int run_options(const struct options *opt)
+{
+	enum compare_fail_on fail_on;
+
+	if (!parse_fail_on(opt->fail_on, &fail_on))
+		fb_err("--fail-on %s: worse or different", opt->fail_on);
+	else if (!(opt->confidence > 0.5 && opt->confidence < 1))
+		fb_err("--confidence %g: above 0.5 and below 1, such as 0.95", opt->confidence);
+	else if (!(opt->least_percent >= 0 && isfinite(opt->least_percent) && opt->least >= 0 && isfinite(opt->least)))
+		fb_err("--least, --least-by: 0 or more");
+	else if (!opt->files)
+		fb_err("faultbed compare takes result files: the first is what the others are compared with");
+	else
+		return compare_files(opt, fail_on);
+	return COMPARE_REFUSED;
 }
 
 int cmd_compare(int argc, char **argv)
 {
-	gboolean anyway = FALSE, all = FALSE;
-	g_auto(GStrv) files = NULL;
-	const GOptionEntry entries[] = { { "anyway", 0, 0, G_OPTION_ARG_NONE, &anyway,
-					   "compare results of scenarios that differ", NULL },
-					 { "all", 'a', 0, G_OPTION_ARG_NONE, &all,
-					   "counters of second sources and of the engine too",
-					   NULL },
-					 { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY,
-					   &files, NULL, "A.json B.json" },
-					 { 0 } };
-	g_autoptr(GOptionContext) context =
-		g_option_context_new("- what changed between two results");
+	const struct compare_options usual = COMPARE_OPTIONS;
+	struct options opt = { .least_percent = usual.least_percent, .confidence = usual.confidence };
+	const GOptionEntry entries[] = {
+		{ "headline", 0, 0, G_OPTION_ARG_STRING, &opt.headline,
+		  "the figure that decides; run.headline of the scenario, or else the load's own rate", "NAME" },
+		{ "least", 0, 0, G_OPTION_ARG_DOUBLE, &opt.least_percent,
+		  "a difference counts from so many percent of the first's mean on (1)", "PERCENT" },
+		{ "least-by", 0, 0, G_OPTION_ARG_DOUBLE, &opt.least, "and from so much on, in the headline's unit (0)", "NUMBER" },
+		{ "confidence", 0, 0, G_OPTION_ARG_DOUBLE, &opt.confidence, "of intervals and verdicts (0.95)", "NUMBER" },
+		{ "fail-on", 0, 0, G_OPTION_ARG_STRING, &opt.fail_on, "exit with 6 if a headline is worse, or different",
+		  "WHAT" },
+		{ "anyway", 0, 0, G_OPTION_ARG_NONE, &opt.anyway, "compare results that differ in more than kernel and knobs", NULL },
+		{ "all", 'a', 0, G_OPTION_ARG_NONE, &opt.all, "figures of second sources and of the engine, too", NULL },
+		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &opt.files, NULL, "A.json [B.json]..." },
+		{ 0 }
+	};
+	g_autoptr(GOptionContext) context = g_option_context_new("- what changed between results, and is it noise?");
 	g_autoptr(GError) err = NULL;
+	int status = COMPARE_REFUSED;
 
 	g_option_context_set_summary(
 		context,
-		"Means, difference, percent and the 95% interval (Welch) of each figure, and a verdict.\n"
-		"Exit status: 0 compared, with a verdict on performance; 1 compared, but no such verdict\n"
-		"can be given (an emulated clock, too few repeats or rounds); 2 bad input, or results of\n"
-		"scenarios that differ. Kernel and initramfs may differ: those one compares on purpose.");
+		"Each cell of B against that of A, or, of one result, against the one with the first kernel or knob: means, difference, interval,\n"
+		"and a verdict on one headline (docs/compare.md).\n"
+		"Exit status: 0 each pair has a verdict; 1 one has none (a clock that means nothing, too few repeats, too much\n"
+		"noise); 2 bad input, or more differs than kernel and knobs; 6 what --fail-on names.");
 	g_option_context_add_main_entries(context, entries, NULL);
-	if (!g_option_context_parse(context, &argc, &argv, &err)) {
+	if (!g_option_context_parse(context, &argc, &argv, &err))
 		fb_err("%s (faultbed compare --help)", err->message);
-		return COMPARE_REFUSED;
-	}
-	if (!files || !files[1] || files[2]) {
-		fb_err("faultbed compare takes two result files");
-		return COMPARE_REFUSED;
-	}
-	return compare_files(files, anyway, all);
+	else
+		status = run_options(&opt);
+	g_free(opt.headline);
+	g_free(opt.fail_on);
+	g_strfreev(opt.files);
+	return status;
 }

@@ -16,7 +16,7 @@ struct run_options {
 	char **set, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
-	gboolean console, all, quiet, no_snapshot, no_park, profile;
+	gboolean console, all, quiet, no_snapshot, no_park, profile, interleave;
 	int jobs;
 };
 
@@ -168,6 +168,34 @@ static int choose_profile(struct job *job, const struct run_options *opt)
 	return STATUS_DONE;
 }
 
+/*
+ * Cells that will be compared, on an engine whose time is the host's: each repeat is a VM of its own, and they take turns at random. Where
+ * time is virtual, neighbours and order are not noticed.
+ */
+static int choose_order(struct job *job, const struct run_options *opt)
+{
+	bool factor = false, repeats = false;
+
+	if (opt->interleave && job->engine != ENGINE_KVM && job->engine != ENGINE_SOFT) {
+		fb_err("--interleave: engine %s runs its cells in one machine, one after another; kvm and soft have it",
+		       engine_name(job->engine));
+		return STATUS_HOST;
+	}
+	for (u32 i = 0; i < job->cells->len; i++) {
+		const struct cell *cell = job->cells->pdata[i];
+
+		repeats |= cell->scenario->repeat > 1;
+		for (char **o = cell->set; *o; o++)
+			factor |= g_str_has_prefix(*o, "guest.kernel=") || g_str_has_prefix(*o, "guest.knob.");
+	}
+	job->interleave = opt->interleave || (job->engine == ENGINE_KVM && factor && repeats);
+	if (job->interleave && job->trace_file) {
+		fb_err("--trace: repeats that are VMs of their own (--interleave, or kernels and knobs compared on kvm) have no trace file each");
+		return STATUS_BAD_INPUT;
+	}
+	return STATUS_DONE;
+}
+
 /* Choose, and say on the first line what was chosen and why. */
 static int choose_engine(struct job *job, const struct run_options *opt)
 {
@@ -205,6 +233,8 @@ static int choose_engine(struct job *job, const struct run_options *opt)
 		status = choose_trace(job, opt);
 	if (!status)
 		status = choose_profile(job, opt);
+	if (!status)
+		status = choose_order(job, opt);
 	if (!status)
 		status = job_settle(job);
 	return !status && job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : status;
@@ -351,6 +381,9 @@ int cmd_run(int argc, char **argv)
 		{ "all", 'a', 0, G_OPTION_ARG_NONE, &opt.all,
 		  "print counters of second sources and of the engine too, and histograms", NULL },
 		{ "quiet", 'q', 0, G_OPTION_ARG_NONE, &opt.quiet, "print no table", NULL },
+		{ "interleave", 0, 0, G_OPTION_ARG_NONE, &opt.interleave,
+		  "a VM for each repeat, and cells by turns in random order; kvm does so where [vary] has kernels or knobs (docs/compare.md)",
+		  NULL },
 		{ "jobs", 'j', 0, G_OPTION_ARG_INT, &opt.jobs,
 		  "soft: so many cells side by side (as many as the host has CPUs and memory for)", "N" },
 		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &opt.files, NULL, "FILE" },

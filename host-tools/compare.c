@@ -1,301 +1,327 @@
 // SPDX-License-Identifier: GPL-2.0-only
+/* Figures of two cells, tests of them, and the verdict on the headline. See compare.h. */
 #include "compare.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "front.h"
-#include "show.h"
 #include "stats.h"
 #include "summary.h"
 
-#define CONFIDENCE	0.95
+static const char *const groups[] = { "rates", "reports", "counters" };
 
-/*
- * What one compares on purpose, and what moves no mean: how many values there
- * are, how long one would have waited. The engine that ran is compared instead of
- * the one asked for.
- */
-static bool may_differ(const char *key)
+void compare_figures(JsonObject *a, JsonObject *b, double confidence, struct compare_figure *out)
 {
-	static const char *const keys[] = {
-		"guest.kernel", "guest.initrd",	    "run.repeat", "run.seed",
-		"run.timeout",	"run.boot_timeout", "run.host_timeout", "vm.engine",
-	};
+	double error_a = summary_number(a, "stderr", NAN), error_b = summary_number(b, "stderr", NAN);
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(key, keys[i]))
-			return true;
-	return false;
-}
-
-/* Differences of two flat objects of strings. */
-static void diff_objects(GPtrArray *out, JsonObject *a, JsonObject *b, const char *where)
-{
-	JsonObject *const sides[] = { a, b };
-
-	for (int side = 0; side < 2; side++) {
-		JsonObjectIter iter;
-		const char *key;
-		JsonNode *node;
-
-		if (!sides[side])
-			continue;
-		json_object_iter_init_ordered(&iter, sides[side]);
-		while (json_object_iter_next_ordered(&iter, &key, &node)) {
-			const char *va = a ? summary_string(a, key, NULL) : NULL;
-			const char *vb = b ? summary_string(b, key, NULL) : NULL;
-
-			/* Keys of b that a has too were seen from a's side. */
-			if (may_differ(key) || (side == 1 && va) || !g_strcmp0(va, vb))
-				continue;
-			g_ptr_array_add(out, g_strdup_printf("%s%s: %s | %s", where, key,
-							     va ? va : "(not there)",
-							     vb ? vb : "(not there)"));
-		}
-	}
-}
-
-GPtrArray *compare_scenarios(JsonObject *a, JsonObject *b)
-{
-	GPtrArray *out = g_ptr_array_new_with_free_func(g_free);
-	const char *ea = summary_string(a, "engine", "?"), *eb = summary_string(b, "engine", "?");
-
-	diff_objects(out, summary_object(a, "scenario"), summary_object(b, "scenario"), "");
-	if (strcmp(ea, eb))
-		g_ptr_array_add(out, g_strdup_printf("engine: %s | %s", ea, eb));
-	return out;
-}
-
-void compare_figures(JsonObject *a, JsonObject *b, struct compare_figure *out)
-{
+	out->unit = summary_string(a, "unit", "");
 	out->mean_a = summary_number(a, "mean", NAN);
 	out->mean_b = summary_number(b, "mean", NAN);
 	out->n_a = (u32)summary_number(a, "n", 0);
 	out->n_b = (u32)summary_number(b, "n", 0);
 	out->difference = out->mean_b - out->mean_a;
-	out->percent = out->mean_a ? 100 * out->difference / out->mean_a : NAN;
-	out->half = welch_half_width(summary_number(a, "stderr", NAN), out->n_a,
-				     summary_number(b, "stderr", NAN), out->n_b, CONFIDENCE);
+	out->percent = out->mean_a ? 100 * out->difference / fabs(out->mean_a) : NAN;
+	out->half = welch_half_width(error_a, out->n_a, error_b, out->n_b, confidence);
+	out->p = welch_p(out->difference, error_a, out->n_a, error_b, out->n_b);
 }
 
-static JsonObject *find_cell(JsonObject *root, const char *name)
+int compare_direction(const struct compare_figure *f)
 {
-	JsonArray *cells = summary_array(root, "cells");
+	if (g_str_has_suffix(f->unit, "/s"))
+		return 1;
+	return !strcmp(f->unit, "ns") || !strcmp(f->unit, "us") ? -1 : 0;
+}
 
-	for (u32 i = 0; i < json_array_get_length(cells); i++) {
-		JsonObject *cell = json_array_get_object_element(cells, i);
+/* --- the headline --- */
 
-		if (!strcmp(summary_string(cell, "name", ""), name))
-			return cell;
+static JsonObject *find_figure(JsonObject *cell, const char *name, const char **group)
+{
+	JsonObject *summary = summary_object(cell, "summary");
+
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+		JsonObject *f = summary_object(summary_object(summary, groups[i]), name);
+
+		if (f) {
+			*group = groups[i];
+			return f;
+		}
 	}
 	return NULL;
 }
 
-static void print_figure(FILE *to, const char *name, const struct compare_figure *f)
+static const char *named_headline(JsonObject *cell)
 {
-	int decimals = fabs(f->mean_a) < 100 && f->mean_a != floor(f->mean_a) ? 3 : 0;
-	g_autofree char *a = front_grouped(f->mean_a, decimals),
-			*b = front_grouped(f->mean_b, decimals);
-	g_autofree char *d = front_grouped(f->difference, decimals);
-	g_autofree char *percent =
-		isnan(f->percent) ? g_strdup("-") : g_strdup_printf("%+.1f%%", f->percent);
-	g_autofree char *interval = NULL;
+	const char *name = summary_string(summary_object(summary_object(cell, "vm"), "scenario"), "run.headline", "auto");
 
-	if (isnan(f->half)) {
-		interval = g_strdup("no interval");
-	} else {
-		g_autofree char *lo = front_grouped(f->difference - f->half, decimals);
-		g_autofree char *hi = front_grouped(f->difference + f->half, decimals);
-
-		interval = g_strdup_printf("[%s, %s]%s", lo, hi,
-					   fabs(f->difference) > f->half ? " *" : "");
-	}
-	fprintf(to, " %-*s %16s %16s %16s %9s  %s\n", NAME_WIDTH, name, a, b, d, percent, interval);
+	return strcmp(name, "auto") ? name : NULL;
 }
 
-/* Figures that both cells have, in a's order. */
-static void print_group(FILE *to, JsonObject *sa, JsonObject *sb, const char *of, bool all)
+/* The load's own rate, the first that it reports and both have; else guest page faults. */
+static const char *usual_headline(JsonObject *a, JsonObject *b)
 {
-	JsonObject *ga = summary_object(sa, of), *gb = summary_object(sb, of);
+	JsonObject *rates = summary_object(summary_object(a, "summary"), "rates");
+	JsonObjectIter iter;
+	const char *name, *group;
+	JsonNode *node;
+
+	if (find_figure(a, "faults_per_s", &group) && find_figure(b, "faults_per_s", &group))
+		return "faults_per_s";
+	if (rates)
+		json_object_iter_init_ordered(&iter, rates);
+	while (rates && json_object_iter_next_ordered(&iter, &name, &node))
+		if (!strcmp(summary_string(json_node_get_object(node), "source", ""), "load") && find_figure(b, name, &group))
+			return name;
+	return "guest_page_faults_per_s";
+}
+
+static void take_headline(struct compare *c, struct compare_pair *p)
+{
+	const char *name = c->options.headline, *other = named_headline(p->b), *group;
+	JsonObject *a, *b;
+
+	p->named_after = name;
+	if (!name)
+		name = named_headline(p->a);
+	if (!name)
+		name = usual_headline(p->a, p->b);
+	else if (!p->named_after && g_strcmp0(name, other))
+		p->why = g_strdup_printf("the first was run with run.headline = %s, the second with %s", name,
+					 other ? other : "auto");
+	a = find_figure(p->a, name, &group);
+	b = find_figure(p->b, name, &group);
+	if (!a || !b) {
+		g_free(p->why);
+		p->why = g_strdup_printf("%s is not in %s (--headline or run.headline names another figure)", name,
+					 !a && !b ? "either" : a ? "the second" : "the first");
+		return;
+	}
+	compare_figures(a, b, c->options.confidence, &p->headline);
+	p->headline.group = group;
+	p->headline.name = name;
+}
+
+/* --- is it a result at all? --- */
+
+static const char *first_of(JsonArray *a)
+{
+	return a && json_array_get_length(a) ? json_array_get_string_element(a, 0) : NULL;
+}
+
+/* Why a figure that is of time says nothing; NULL if it does. g_free(). */
+static char *no_performance(const struct compare_pair *p)
+{
+	JsonObject *const cells[] = { p->a, p->b };
+	const char *time[2];
+
+	for (int i = 0; i < 2; i++) {
+		JsonObject *vm = summary_object(cells[i], "vm");
+		JsonObject *rate = summary_object(summary_object(summary_object(cells[i], "summary"), "rates"),
+						  p->headline.name);
+		const char *trust = first_of(summary_array(rate ? rate : vm, "trust"));
+		const char *remark = first_of(summary_array(rate, "remarks"));
+
+		time[i] = summary_string(rate ? rate : vm, "time", "none");
+		if (trust)
+			return g_strdup_printf("this is not a performance result: %s", trust);
+		if (remark)
+			return g_strdup_printf("this is not a performance result: the %s rate is %s", i ? "second" : "first",
+					       remark);
+	}
+	if (strcmp(time[0], time[1]))
+		return g_strdup_printf("this is not a performance result: one counts %s time and the other %s time", time[0],
+				       time[1]);
+	return strcmp(time[0], "none") ? NULL : g_strdup("this is not a performance result: the rates are of no clock");
+}
+
+static bool is_of_time(const struct compare_figure *f)
+{
+	return compare_direction(f) != 0;
+}
+
+/* --- verdicts --- */
+
+static void give_verdict(const struct compare_options *o, struct compare_pair *p)
+{
+	const struct compare_figure *h = &p->headline;
+	double least;
+
+	p->verdict = VERDICT_NONE;
+	if (p->why)
+		return;
+	if (is_of_time(h))
+		p->why = no_performance(p);
+	if (p->why)
+		return;
+	if (isnan(h->p)) {
+		p->why = g_strdup_printf("%s has %u and %u repeats, and an interval needs two or more on each side (run.repeat)",
+					 h->name, h->n_a, h->n_b);
+		return;
+	}
+	least = MAX(o->least, fabs(h->mean_a) * o->least_percent / 100);
+	if (h->p < 1 - o->confidence && fabs(h->difference) >= least && h->difference != 0)
+		p->verdict = h->difference > 0 ? VERDICT_HIGHER : VERDICT_LOWER;
+	else if (fabs(h->difference) + h->half < least || (h->half == 0 && fabs(h->difference) <= least))
+		p->verdict = VERDICT_SAME;
+	else
+		p->verdict = VERDICT_OPEN;
+}
+
+u32 compare_repeats_needed(const struct compare_pair *p, const struct compare_options *o)
+{
+	const struct compare_figure *h = &p->headline;
+	double least = MAX(o->least, fabs(h->mean_a) * o->least_percent / 100), n = MIN(h->n_a, h->n_b);
+
+	if (isnan(h->half) || least <= 0)
+		return 0;
+	/* The interval shrinks with the root of their number; it should be half of what counts. */
+	n *= pow(2 * h->half / least, 2);
+	return n > 1e6 ? 0 : MAX((u32)ceil(n), 2);
+}
+
+/* --- pairs --- */
+
+static void pair_free(void *p)
+{
+	struct compare_pair *pair = p;
+
+	g_free(pair->cell);
+	g_free(pair->why);
+	g_array_unref(pair->figures);
+	g_free(pair);
+}
+
+/* Second sources, the engine's own, and counters once more as rates, are for --all. */
+static bool is_shown(const struct compare *c, const char *group, const char *name, JsonObject *f)
+{
+	const char *source = summary_string(f, "source", "");
+
+	if (c->options.all)
+		return true;
+	return !strchr(name, '@') && !g_str_has_prefix(name, "soft_") && strcmp(source, "kvm") &&
+	       (strcmp(group, "rates") || !strcmp(source, "load"));
+}
+
+/* What both have, but for what stayed at 0 in both. A figure of two meanings is none. */
+static void take_group(struct compare *c, struct compare_pair *p, const char *group)
+{
+	JsonObject *ga = summary_object(summary_object(p->a, "summary"), group);
+	JsonObject *gb = summary_object(summary_object(p->b, "summary"), group);
 	JsonObjectIter iter;
 	const char *name;
 	JsonNode *node;
 
+	if (!ga || !gb)
+		return;
 	json_object_iter_init_ordered(&iter, ga);
 	while (json_object_iter_next_ordered(&iter, &name, &node)) {
 		JsonObject *a = json_node_get_object(node), *b = summary_object(gb, name);
-		struct compare_figure f;
+		struct compare_figure f = { .group = group, .name = name };
 
-		if (!all && (strchr(name, '@') || g_str_has_prefix(name, "soft_") ||
-			     !strcmp(summary_string(a, "source", ""), "kvm")))
+		if (!b || !is_shown(c, group, name, a) || (p->headline.name && !strcmp(p->headline.name, name)))
 			continue;
-		if (!b) {
-			fprintf(to, " %-*s only in the first\n", NAME_WIDTH, name);
-			continue;
-		}
-		compare_figures(a, b, &f);
-		/* Where neither side saw anything there is nothing to read. */
-		if (all || f.mean_a || f.mean_b)
-			print_figure(to, name, &f);
+		compare_figures(a, b, c->options.confidence, &f);
+		if (f.mean_a || f.mean_b)
+			g_array_append_val(p->figures, f);
 	}
 }
 
-/* The rate that the verdict is about: the load's own, else guest page faults. */
-static const char *main_rate(JsonObject *sa, JsonObject *sb)
+static const char *image_of(JsonObject *cell)
 {
-	static const char *const names[] = { "faults_per_s", "guest_page_faults_per_s" };
-	JsonObject *a = summary_object(sa, "rates"), *b = summary_object(sb, "rates");
-	JsonObjectIter iter;
-	const char *name;
-	JsonNode *node;
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (summary_object(a, names[i]) && summary_object(b, names[i]))
-			return names[i];
-	json_object_iter_init_ordered(&iter, a);
-	while (json_object_iter_next_ordered(&iter, &name, &node))
-		if (!strcmp(summary_string(json_node_get_object(node), "source", ""), "load") &&
-		    summary_object(b, name))
-			return name;
-	return NULL;
+	return summary_string(summary_object(summary_object(cell, "vm"), "kernel"), "sha256", "");
 }
 
-/* Why this pair of rates is no performance result; NULL if it is one. g_free(). */
-static char *no_performance(JsonObject *a, JsonObject *b)
+void compare_pair_add(struct compare *c, JsonObject *cell_a, JsonObject *cell_b, const char *name_a, const char *name_b,
+		      char *cell)
 {
-	JsonObject *const sides[] = { a, b };
+	struct compare_pair *p = g_new0(struct compare_pair, 1);
 
-	if (strcmp(summary_string(a, "time", "none"), summary_string(b, "time", "none")))
-		return g_strdup_printf("one counts %s time and the other %s time",
-				       summary_string(a, "time", "none"),
-				       summary_string(b, "time", "none"));
-	if (!strcmp(summary_string(a, "time", "none"), "none"))
-		return g_strdup("the rates are of no clock");
-	for (int i = 0; i < 2; i++) {
-		JsonArray *trust = summary_array(sides[i], "trust"),
-			  *remarks = summary_array(sides[i], "remarks");
-
-		if (trust && json_array_get_length(trust))
-			return g_strdup(json_array_get_string_element(trust, 0));
-		if (remarks && json_array_get_length(remarks))
-			return g_strdup_printf("the %s rate is %s", i ? "second" : "first",
-					       json_array_get_string_element(remarks, 0));
-	}
-	return NULL;
+	*p = (struct compare_pair){
+		.name_a = name_a, .name_b = name_b, .cell = cell, .a = cell_a, .b = cell_b,
+		.other_image = strcmp(image_of(cell_a), image_of(cell_b)),
+		.figures = g_array_new(FALSE, TRUE, sizeof(struct compare_figure)),
+	};
+	take_headline(c, p);
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		take_group(c, p, groups[i]);
+	g_ptr_array_add(c->pairs, p);
 }
 
-/* One sentence. */
-static int print_verdict(FILE *to, JsonObject *sa, JsonObject *sb)
+struct compare *compare_new(const struct compare_options *options)
 {
-	const char *name = main_rate(sa, sb);
-	struct compare_figure f;
-	g_autofree char *why = NULL;
+	struct compare *c = g_new0(struct compare, 1);
 
-	if (!name) {
-		fprintf(to, " Verdict: none, since the two have no rate in common.\n");
-		return COMPARE_NO_VERDICT;
-	}
-
-	JsonObject *a = summary_object(summary_object(sa, "rates"), name);
-	JsonObject *b = summary_object(summary_object(sb, "rates"), name);
-
-	compare_figures(a, b, &f);
-	why = no_performance(a, b);
-	if (why) {
-		fprintf(to, " Verdict: this is not a performance result: %s.\n", why);
-		return COMPARE_NO_VERDICT;
-	}
-	if (isnan(f.half)) {
-		fprintf(to,
-			" Verdict: none; %s has %u and %u repeats, and an interval needs two or more on each side"
-			" (run.repeat).\n",
-			name, f.n_a, f.n_b);
-		return COMPARE_NO_VERDICT;
-	}
-	if (fabs(f.difference) <= f.half || isnan(f.percent))
-		fprintf(to,
-			" Verdict: no difference of %s is shown: %+.1f%% with a 95%% interval of %+.1f%% to %+.1f%%.\n",
-			name, f.percent, 100 * (f.difference - f.half) / f.mean_a,
-			100 * (f.difference + f.half) / f.mean_a);
-	else
-		fprintf(to,
-			" Verdict: %s of the second is %s by %.1f%% (95%% interval %.1f%% to %.1f%%).\n",
-			name, f.difference > 0 ? "higher" : "lower", fabs(f.percent),
-			100 * (fabs(f.difference) - f.half) / fabs(f.mean_a),
-			100 * (fabs(f.difference) + f.half) / fabs(f.mean_a));
-	return COMPARE_VERDICT;
+	c->options = *options;
+	c->pairs = g_ptr_array_new_with_free_func(pair_free);
+	c->differs = g_ptr_array_new_with_free_func(g_free);
+	c->alone = g_ptr_array_new_with_free_func(g_free);
+	return c;
 }
 
-static void print_kernel(FILE *to, const char *which, JsonObject *root)
+void compare_free(struct compare *c)
 {
-	JsonObject *cell = json_array_get_object_element(summary_array(root, "cells"), 0);
-	JsonObject *kernel = summary_object(summary_object(cell, "vm"), "kernel");
-
-	fprintf(to, " %s: kernel %s %.12s, patches %s, engine %s\n", which,
-		summary_string(kernel, "release", "?"), summary_string(kernel, "sha256", "?"),
-		summary_string(kernel, "patch_id", "?"), summary_string(root, "engine", "?"));
+	g_ptr_array_unref(c->pairs);
+	g_ptr_array_unref(c->differs);
+	g_ptr_array_unref(c->alone);
+	g_free(c);
 }
 
-static int compare_all(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, const char *name_b,
-		    bool all)
+/* --- all of them --- */
+
+static void correct_figures(struct compare_pair *p)
 {
-	JsonObject *ra = json_node_get_object(a), *rb = json_node_get_object(b);
-	JsonArray *cells = summary_array(ra, "cells");
+	g_autofree double *values = g_new(double, p->figures->len);
+	u32 i;
+
+	for (i = 0; i < p->figures->len; i++)
+		values[i] = g_array_index(p->figures, struct compare_figure, i).p;
+	holm_adjust(values, p->figures->len);
+	for (i = 0; i < p->figures->len; i++)
+		g_array_index(p->figures, struct compare_figure, i).p = values[i];
+}
+
+void compare_settle(struct compare *c)
+{
+	g_autofree double *values = g_new(double, c->pairs->len);
+	u32 i;
+
+	for (i = 0; i < c->pairs->len; i++) {
+		struct compare_pair *p = c->pairs->pdata[i];
+
+		correct_figures(p);
+		values[i] = p->headline.name ? p->headline.p : NAN;
+	}
+	holm_adjust(values, c->pairs->len);
+	for (i = 0; i < c->pairs->len; i++) {
+		struct compare_pair *p = c->pairs->pdata[i];
+
+		p->headline.p = values[i];
+		give_verdict(&c->options, p);
+	}
+}
+
+static bool pair_fails(const struct compare_pair *p, enum compare_fail_on fail_on)
+{
+	int sign = p->verdict == VERDICT_HIGHER ? 1 : p->verdict == VERDICT_LOWER ? -1 : 0;
+
+	if (fail_on == FAIL_ON_DIFFERENT)
+		return sign;
+	return fail_on == FAIL_ON_WORSE && sign && sign == -compare_direction(&p->headline);
+}
+
+int compare_status(const struct compare *c, enum compare_fail_on fail_on)
+{
 	int status = COMPARE_VERDICT;
-	u32 matched = 0;
 
-	print_kernel(to, name_a, ra);
-	print_kernel(to, name_b, rb);
-	for (u32 i = 0; i < json_array_get_length(cells); i++) {
-		JsonObject *ca = json_array_get_object_element(cells, i);
-		const char *name = summary_string(ca, "name", "");
-		JsonObject *cb = find_cell(rb, name);
-		JsonObject *sa = summary_object(ca, "summary"), *sb = summary_object(cb, "summary");
-		int verdict;
-
-		/* Two results of one cell each are compared whatever the cells are called. */
-		if (!cb && json_array_get_length(cells) == 1 &&
-		    json_array_get_length(summary_array(rb, "cells")) == 1) {
-			cb = json_array_get_object_element(summary_array(rb, "cells"), 0);
-			sb = summary_object(cb, "summary");
-		}
-		if (!cb) {
-			fprintf(to, "\n Cell %s is only in the first.\n", name);
-			continue;
-		}
-		matched++;
-		fprintf(to, "\n Cell %s:\n\n %-*s %16s %16s %16s %9s  %s\n", name, NAME_WIDTH, "",
-			"first", "second", "difference", "", "95% interval of it (* = not 0)");
-		print_group(to, sa, sb, "rates", all);
-		print_group(to, sa, sb, "reports", all);
-		print_group(to, sa, sb, "counters", all);
-		fprintf(to, "\n");
-		verdict = print_verdict(to, sa, sb);
-		status = MAX(status, verdict);
-	}
-	if (!matched) {
-		fprintf(to, "\n No cell is in both.\n");
+	if (!c->pairs->len)
 		return COMPARE_REFUSED;
+	for (u32 i = 0; i < c->pairs->len; i++) {
+		const struct compare_pair *p = c->pairs->pdata[i];
+
+		if (pair_fails(p, fail_on))
+			return COMPARE_FAILED;
+		if (p->verdict == VERDICT_NONE || p->verdict == VERDICT_OPEN)
+			status = COMPARE_NO_VERDICT;
 	}
-	return status;
-}
-
-int compare_results(FILE *to, JsonNode *a, JsonNode *b, const char *name_a, const char *name_b,
-		    bool all)
-{
-	int status = COMPARE_REFUSED;
-	char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return status;
-	status = compare_all(f, a, b, name_a, name_b, all);
-	/* Names and remarks are the files' words. */
-	if (!fclose(f))
-		show_text(to, text);
-	free(text);
 	return status;
 }

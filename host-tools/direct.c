@@ -7,15 +7,26 @@
 #include "base/log.h"
 #include "job.h"
 #include "records.h"
+#include "summary.h"
 
 /* What a VMM takes beside guest RAM, and each of its vCPUs. */
 #define VMM_BYTES	(64 * MIB)
 #define VCPU_BYTES	(3 * MIB)
 
-/* A cell that is being run. */
+/* All repeats of a cell, by one VMM. */
+#define ALL_REPEATS	-1
+
+/* What one VMM does. */
+struct part {
+	u32 cell;
+	int repeat;
+};
+
+/* A part that is being run. */
 struct run {
 	struct job *job;
 	u32 cell;
+	int repeat;
 	char *records;
 	char **argv;
 	struct child child;
@@ -36,21 +47,22 @@ static void run_free(struct run *r)
 }
 
 /* NULL if it could not be started (reported). */
-static struct run *run_start(struct job *job, u32 i, const char *vmm)
+static struct run *run_start(struct job *job, const struct part *part, const char *vmm)
 {
-	struct cell *cell = job->cells->pdata[i];
-	g_autofree char *name = g_strdup_printf("records-%u.jsonl", i);
+	struct cell *cell = job->cells->pdata[part->cell];
+	g_autofree char *name = g_strdup_printf("records-%u.%d.jsonl", part->cell, part->repeat);
 	struct run *r = g_new0(struct run, 1);
 
 	r->job = job;
-	r->cell = i;
+	r->cell = part->cell;
+	r->repeat = part->repeat;
 	r->records = g_build_filename(job->tmp, name, NULL);
-	r->argv = job_argv(job, cell, vmm, cell->kernel, cell->initrd, cell->disk, r->records);
+	r->argv = job_argv(job, cell, r->repeat, vmm, cell->kernel, cell->initrd, cell->disk, r->records);
 	r->child = (struct child){
 		.argv = r->argv, .signals = &job->signals, .err = on_line, .out_null = !job->console, .dumps = true,
 		.ctx = r, .deadline = g_get_monotonic_time() + job_cell_limit_us(job, cell),
 	};
-	fb_info("cell %u/%u: %s", i + 1, job->cells->len, cell->name);
+	fb_info("cell %u/%u: %s", r->cell + 1, job->cells->len, cell->name);
 	if (child_start(&r->child))
 		return r;
 	run_free(r);
@@ -77,7 +89,8 @@ static void run_end(struct run *r)
 	if (lost)
 		fb_warn("cell %s: %u line%s of its records lost; the first: %s", cell->name, lost,
 			lost == 1 ? "" : "s", why);
-	job_cell_check(cell);
+	if (r->repeat == ALL_REPEATS)
+		job_cell_check(cell);
 	run_free(r);
 }
 
@@ -112,7 +125,99 @@ static u32 cells_at_once(const struct job *job)
 	return MIN(most, job->cells->len);
 }
 
-int direct_run(struct job *job)
+/* --- order --- */
+
+/* Behind those from `from` on, one part for each cell that has such a repeat, in random order (Fisher and Yates). */
+static void add_round(const struct job *job, GArray *parts, int repeat, GRand *rand)
+{
+	u32 from = parts->len, i;
+
+	for (i = 0; i < job->cells->len; i++) {
+		const struct part part = { .cell = i, .repeat = repeat };
+
+		if ((u32)repeat < ((struct cell *)job->cells->pdata[i])->scenario->repeat)
+			g_array_append_val(parts, part);
+	}
+	for (i = parts->len - 1; i > from; i--) {
+		struct part *a = &g_array_index(parts, struct part, i);
+		struct part *b = &g_array_index(parts, struct part, (u32)g_rand_int_range(rand, (gint32)from, (gint32)i + 1));
+		struct part swap = *a;
+
+		*a = *b;
+		*b = swap;
+	}
+}
+
+static void note_order(struct job *job, const GArray *parts)
+{
+	job->order = json_array_new();
+	for (u32 i = 0; i < parts->len; i++) {
+		const struct part *p = &g_array_index(parts, struct part, i);
+		const struct cell *cell = job->cells->pdata[p->cell];
+		g_autofree char *text = g_strdup_printf("%s, repeat %d", cell->name, p->repeat + 1);
+
+		json_array_add_string_element(job->order, text);
+	}
+}
+
+/*
+ * A host warms up, throttles and has neighbours. If all repeats of one cell came before those of the next, that would be a
+ * difference between the cells; in random order it is noise of all of them alike.
+ */
+static GArray *order_of(struct job *job)
+{
+	GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+	GRand *rand;
+	u32 i, most = 0;
+
+	for (i = 0; i < job->cells->len; i++) {
+		const struct part part = { .cell = i, .repeat = ALL_REPEATS };
+
+		most = MAX(most, ((struct cell *)job->cells->pdata[i])->scenario->repeat);
+		if (!job->interleave)
+			g_array_append_val(parts, part);
+	}
+	if (!job->interleave)
+		return parts;
+	rand = g_rand_new_with_seed((u32)job->scenario->seed);
+	for (i = 0; i < most; i++)
+		add_round(job, parts, (int)i, rand);
+	g_rand_free(rand);
+	note_order(job, parts);
+	return parts;
+}
+
+/* Each repeat was its VM's first: number them, and put them in order. What the VM was told is not what the cell was. */
+static void gather_repeats(struct cell *cell)
+{
+	JsonObject *scenario = summary_object(cell->vm, "scenario");
+	JsonArray *in_order = json_array_new();
+	u32 n = json_array_get_length(cell->repeats), nr, i;
+
+	for (nr = 0; nr < cell->scenario->repeat; nr++) {
+		for (i = 0; i < n; i++) {
+			JsonObject *repeat = json_array_get_object_element(cell->repeats, i);
+
+			if (summary_number(repeat, "seed", -1) != (double)(cell->scenario->seed + nr))
+				continue;
+			json_object_set_int_member(repeat, "repeat", nr);
+			json_array_add_object_element(in_order, json_object_ref(repeat));
+			break;
+		}
+	}
+	json_array_unref(cell->repeats);
+	cell->repeats = in_order;
+	if (scenario) {
+		g_autofree char *repeats = g_strdup_printf("%u", cell->scenario->repeat);
+		g_autofree char *seed = g_strdup_printf("%" G_GUINT64_FORMAT, cell->scenario->seed);
+
+		json_object_set_string_member(scenario, "run.repeat", repeats);
+		json_object_set_string_member(scenario, "run.seed", seed);
+	}
+	job_cell_check(cell);
+}
+
+static int run_parts(struct job *job, const GArray *parts)
 {
 	g_autofree char *vmm = front_vmm();
 	g_autoptr(GPtrArray) running = g_ptr_array_new();
@@ -122,8 +227,10 @@ int direct_run(struct job *job)
 	if (most > 1)
 		fb_info("%u cells, %u side by side", job->cells->len, most);
 	for (;;) {
-		while (!status && next < job->cells->len && running->len < most && !job->signals.count) {
-			struct run *r = run_start(job, next++, vmm);
+		while (!status && next < parts->len && running->len < most && !job->signals.count) {
+			struct run *r = run_start(job, &g_array_index(parts, struct part, next), vmm);
+
+			next++;
 
 			if (r)
 				g_ptr_array_add(running, r);
@@ -144,4 +251,14 @@ int direct_run(struct job *job)
 			}
 		}
 	}
+}
+
+int direct_run(struct job *job)
+{
+	g_autoptr(GArray) parts = order_of(job);
+	int status = run_parts(job, parts);
+
+	for (u32 i = 0; job->interleave && i < job->cells->len; i++)
+		gather_repeats(job->cells->pdata[i]);
+	return status;
 }

@@ -264,6 +264,7 @@ void job_free(struct job *job)
 	g_free(job->engine_why);
 	g_strfreev(job->snapshot);
 	g_strfreev(job->trace);
+	g_clear_pointer(&job->order, json_array_unref);
 	g_free(job->trace_file);
 	g_free(job->appliance_kernel);
 	g_free(job->qemu);
@@ -303,16 +304,26 @@ static void add_trace(const struct job *job, const struct cell *cell, GPtrArray 
 		g_ptr_array_add(argv, g_strdup(*o));
 }
 
-char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
-		const char *initrd, const char *disk, const char *records)
+/* A repeat of its own is the first one of a VM whose seed is that repeat's. */
+static void add_repeat(const struct cell *cell, int repeat, GPtrArray *set)
+{
+	if (repeat < 0)
+		return;
+	g_ptr_array_add(set, g_strdup("run.repeat=1"));
+	g_ptr_array_add(set, g_strdup_printf("run.seed=%" G_GUINT64_FORMAT, cell->scenario->seed + (u64)repeat));
+}
+
+char **job_argv(const struct job *job, const struct cell *cell, int repeat, const char *vmm, const char *kernel, const char *initrd,
+		const char *disk, const char *records)
 {
 	GPtrArray *argv = g_ptr_array_new();
-	g_autoptr(GPtrArray) set = g_ptr_array_new();
+	g_autoptr(GPtrArray) set = g_ptr_array_new_with_free_func(g_free);
 
 	for (u32 i = 0; i < job->set->len; i++)
-		g_ptr_array_add(set, job->set->pdata[i]);
+		g_ptr_array_add(set, g_strdup(job->set->pdata[i]));
 	for (char **o = cell->set; *o; o++)
-		g_ptr_array_add(set, *o);
+		g_ptr_array_add(set, g_strdup(*o));
+	add_repeat(cell, repeat, set);
 	g_ptr_array_add(argv, g_strdup(vmm));
 	g_ptr_array_add(argv, g_strdup("run"));
 	g_ptr_array_add(argv, g_strdup(job->path));
@@ -392,6 +403,7 @@ void job_vmm_line(struct job *job, u32 i, const char *line)
 void job_cell_done(struct job *job, u32 i, bool signaled, int status)
 {
 	struct cell *cell = job->cells->pdata[i];
+	int before = cell->tried ? cell->status : STATUS_DONE;
 
 	cell->tried = true;
 	if (signaled && job->signals.count) {
@@ -404,7 +416,7 @@ void job_cell_done(struct job *job, u32 i, bool signaled, int status)
 		cell->status = STATUS_INTERNAL;
 		return;
 	}
-	cell->status = status;
+	cell->status = front_worse(before, status);
 	if (status > STATUS_GUEST_DIED && status != STATUS_INTERRUPTED) {
 		cell->status = STATUS_INTERNAL;
 		if (!cell->why)

@@ -44,6 +44,8 @@ struct job {
 	char *trace_file;	/* with several cells .N comes behind it, their number as people see it */
 	bool profile;		/* soft: say where time went */
 	bool no_park;		/* soft: execute loops that only wait */
+	bool interleave;	/* a VM for each repeat, and cells in random order (direct_run()) */
+	JsonArray *order;	/* with that: "CELL, repeat N" as they were run; else NULL */
 	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs and memory for */
 	char *engine_why;
 	char *appliance_kernel;	/* nested */
@@ -62,9 +64,12 @@ void job_free(struct job *job);
 const char *engine_name(enum scenario_engine engine);
 /* The file that cell i is traced into; g_free(). Only with trace_file. */
 char *job_trace_file(const struct job *job, u32 i);
-/* The VMM's arguments for one cell, a vector for g_strfreev(); `vmm` becomes argv[0], `disk` may be NULL. */
-char **job_argv(const struct job *job, const struct cell *cell, const char *vmm, const char *kernel,
-		const char *initrd, const char *disk, const char *records);
+/*
+ * The VMM's arguments for one cell, a vector for g_strfreev(); `vmm` becomes argv[0], `disk` may be NULL. With repeat >= 0 for
+ * that repeat alone.
+ */
+char **job_argv(const struct job *job, const struct cell *cell, int repeat, const char *vmm, const char *kernel, const char *initrd,
+		const char *disk, const char *records);
 /* What of the host's memory the guest's writes to its disk can take, bytes: all of it. */
 u64 job_disk_bytes(const struct cell *cell);
 /*
@@ -79,7 +84,7 @@ s64 job_cell_limit_us(const struct job *job, const struct cell *cell);
  * number, all else as it is, and the last error is kept as the cell's `why`.
  */
 void job_vmm_line(struct job *job, u32 cell, const char *line);
-/* A cell's VMM is gone, with this exit status or by this signal. */
+/* A cell's VMM is gone, with this exit status or by this signal. Of several of one cell the worst counts. */
 void job_cell_done(struct job *job, u32 cell, bool signaled, int status);
 /* What the cell's last record says of its end, once records have been read. */
 void job_cell_ended(struct cell *cell);
@@ -93,7 +98,7 @@ int job_status(const struct job *job);
 
 /*
  * Run the cells here, a VMM process each: one after another on kvm, whose cells would be in each
- * other's way; side by side on soft. Or all of them in one appliance under QEMU. An enum status.
+ * other's way, and repeat by repeat in random order if job->interleave; side by side on soft. Or all of them in one appliance under QEMU. An enum status.
  */
 int direct_run(struct job *job);
 int nested_run(struct job *job);

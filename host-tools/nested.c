@@ -150,7 +150,7 @@ static int write_job(struct appliance *a, FILE *f)
 		add_traces(&c, cell, there);
 
 		g_auto(GStrv) argv =
-			job_argv(a->job, cell, "faultbed-vmm", kernel, initrd, disk, "/dev/ttyS1");
+			job_argv(a->job, cell, -1, "faultbed-vmm", kernel, initrd, disk, "/dev/ttyS1");
 
 		for (char **arg = argv; *arg && !err; arg++)
 			err = add_line(cells, *arg);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "stats.h"
 
+#include <glib.h>
 #include <math.h>
+#include <stdlib.h>
 
 void stats_add(struct stats *s, double value)
 {
@@ -90,15 +92,58 @@ double student_quantile(double p, double df)
 	return (lo + hi) / 2;
 }
 
+/* Degrees of freedom after Satterthwaite; the variances are not both 0. */
+static double welch_df(double va, u32 n_a, double vb, u32 n_b)
+{
+	return (va + vb) * (va + vb) / (va * va / (n_a - 1) + vb * vb / (n_b - 1));
+}
+
 double welch_half_width(double stderr_a, u32 n_a, double stderr_b, u32 n_b, double confidence)
 {
-	double va = stderr_a * stderr_a, vb = stderr_b * stderr_b, df;
+	double va = stderr_a * stderr_a, vb = stderr_b * stderr_b;
 
 	if (n_a < 2 || n_b < 2)
 		return NAN;
 	/* Values that never differ leave no doubt to measure. */
 	if (va + vb == 0)
 		return 0;
-	df = (va + vb) * (va + vb) / (va * va / (n_a - 1) + vb * vb / (n_b - 1));
-	return student_quantile(0.5 + confidence / 2, df) * sqrt(va + vb);
+	return student_quantile(0.5 + confidence / 2, welch_df(va, n_a, vb, n_b)) * sqrt(va + vb);
+}
+
+double welch_p(double difference, double stderr_a, u32 n_a, double stderr_b, u32 n_b)
+{
+	double va = stderr_a * stderr_a, vb = stderr_b * stderr_b;
+
+	if (n_a < 2 || n_b < 2 || isnan(difference))
+		return NAN;
+	if (va + vb == 0)
+		return difference == 0;
+	return 2 * student_cdf(-fabs(difference) / sqrt(va + vb), welch_df(va, n_a, vb, n_b));
+}
+
+/* NANs last, so that the others can be gone through in order. */
+static int by_value(const void *a, const void *b)
+{
+	double x = **(double *const *)a, y = **(double *const *)b;
+
+	if (isnan(x) || isnan(y))
+		return isnan(x) - isnan(y);
+	return (x > y) - (x < y);
+}
+
+void holm_adjust(double *p, u32 n)
+{
+	double **order = g_new(double *, n), most = 0;
+	u32 tests = 0, i;
+
+	for (i = 0; i < n; i++) {
+		order[i] = &p[i];
+		tests += !isnan(p[i]);
+	}
+	qsort(order, n, sizeof(*order), by_value);
+	for (i = 0; i < tests; i++) {
+		most = MAX(most, MIN(*order[i] * (tests - i), 1));
+		*order[i] = most;
+	}
+	g_free(order);
 }

@@ -29,4 +29,17 @@ double student_quantile(double p, double df);
  */
 double welch_half_width(double stderr_a, u32 n_a, double stderr_b, u32 n_b, double confidence);
 
+/*
+ * The chance of means at least `difference` apart if both sides were of the same mean: two-sided, Welch's test. NAN where there is no
+ * interval. Values that never differ leave no doubt: 1 if the difference is 0, else 0.
+ */
+double welch_p(double difference, double stderr_a, u32 n_a, double stderr_b, u32 n_b);
+
+/*
+ * p values corrected for their number, in place: the chance of any false one among all whose result is below x is at most x (Holm 1979).
+ * NANs are no tests and stay.
+ */
+void holm_adjust(double *p, u32 n);
+
+
 #endif

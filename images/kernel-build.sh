@@ -48,7 +48,8 @@ Builds the guest kernel and prints the directory it is in.
   --no-series      without the project's patches (guest-kernel-patches/)
   --upto N         with the first N of the project's patches only
   --variant V      with checks built in: debug (DEBUG_VM, lockdep, lock_stat) or
-                   kasan; such a kernel finds faults and measures nothing
+                   kasan; such a kernel finds faults and measures nothing. Or
+                   aligned: functions on cache lines of their own
   --config FILE    lay the project's options over this configuration rather
                    than over an empty one; its modules are not built
   --output DIR     copy the result to DIR as well, and print that

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "compare.h"
+#include "stats.h"
 #include "summary.h"
 
 struct side {
@@ -37,19 +38,39 @@ static JsonNode *result(const struct side *s)
 	return node;
 }
 
+static struct compare *compare_two(JsonNode *a, JsonNode *b, const struct compare_options *o)
+{
+	struct compare *c = compare_new(o);
+
+	compare_add(c, a, b, "a.json", "b.json");
+	compare_settle(c);
+	return c;
+}
+
 /* Compare; the text is returned in *said (g_free()). */
-static int compare(const struct side *a, const struct side *b, char **said)
+static int compare_with(const struct side *a, const struct side *b, const struct compare_options *o, enum compare_fail_on fail_on,
+			char **said)
 {
 	g_autoptr(JsonNode) ra = result(a), rb = result(b);
+	struct compare *c = compare_two(ra, rb, o);
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
-	int status = compare_results(f, ra, rb, "a.json", "b.json", false);
+	int status = compare_status(c, fail_on);
 
+	compare_print(c, f);
 	fclose(f);
+	compare_free(c);
 	*said = g_strdup(text);
 	free(text);
 	return status;
+}
+
+static int compare(const struct side *a, const struct side *b, char **said)
+{
+	const struct compare_options o = COMPARE_OPTIONS;
+
+	return compare_with(a, b, &o, FAIL_ON_NOTHING, said);
 }
 
 static void assert_says(const char *said, const char *what)
@@ -60,40 +81,57 @@ static void assert_says(const char *said, const char *what)
 
 static void test_figures(void)
 {
-	g_autoptr(JsonNode) a = json_from_string("{\"mean\":10,\"stderr\":1,\"n\":4}", NULL);
-	g_autoptr(JsonNode) b = json_from_string("{\"mean\":15,\"stderr\":1,\"n\":4}", NULL);
+	g_autoptr(JsonNode) a = json_from_string("{\"mean\":10,\"stderr\":1,\"n\":4,\"unit\":\"ns\"}", NULL);
+	g_autoptr(JsonNode) b = json_from_string("{\"mean\":15,\"stderr\":1,\"n\":4,\"unit\":\"faults/s\"}", NULL);
 	g_autoptr(JsonNode) one = json_from_string("{\"mean\":15,\"stderr\":null,\"n\":1}", NULL);
 	g_autoptr(JsonNode) zero = json_from_string("{\"mean\":0,\"stderr\":0,\"n\":4}", NULL);
 	struct compare_figure f;
 
-	compare_figures(json_node_get_object(a), json_node_get_object(b), &f);
+	compare_figures(json_node_get_object(a), json_node_get_object(b), 0.95, &f);
 	g_assert_cmpfloat(f.difference, ==, 5);
 	g_assert_cmpfloat(f.percent, ==, 50);
+	g_assert_cmpint(compare_direction(&f), ==, -1);
 	/* Equal errors and counts: 6 degrees of freedom, t = 2.44691. */
 	g_assert_cmpfloat_with_epsilon(f.half, 2.44691 * sqrt(2), 1e-4);
-	compare_figures(json_node_get_object(a), json_node_get_object(one), &f);
-	g_assert_true(isnan(f.half));
-	compare_figures(json_node_get_object(zero), json_node_get_object(b), &f);
+	/* t = 5 / sqrt(2) = 3.53553 of 6 degrees of freedom, the tails integrated numerically. */
+	g_assert_cmpfloat_with_epsilon(f.p, 0.0122851, 1e-6);
+	compare_figures(json_node_get_object(b), json_node_get_object(a), 0.95, &f);
+	g_assert_cmpint(compare_direction(&f), ==, 1);
+	compare_figures(json_node_get_object(a), json_node_get_object(one), 0.95, &f);
+	g_assert_true(isnan(f.half) && isnan(f.p));
+	g_assert_cmpint(compare_direction(&f), ==, -1);
+	compare_figures(json_node_get_object(zero), json_node_get_object(b), 0.95, &f);
 	g_assert_true(isnan(f.percent));
+	g_assert_cmpint(compare_direction(&f), ==, 0);
+	compare_figures(json_node_get_object(zero), json_node_get_object(zero), 0.95, &f);
+	g_assert_cmpfloat(f.p, ==, 1);
 }
 
 static void test_verdict(void)
 {
-	struct side higher = plain, same = plain, single = plain, nested = plain, virt = plain,
-		    few = plain;
+	struct side higher = plain, same = plain, open = plain, single = plain, nested = plain, virt = plain, few = plain;
 	char *said;
 
 	higher.mean = 150;
 	g_assert_cmpint(compare(&plain, &higher, &said), ==, COMPARE_VERDICT);
-	assert_says(said, "Verdict: faults_per_s of the second is higher by 50.0%");
+	/* 8 degrees of freedom, t = 2.306: 50 +- 3.26. */
+	assert_says(said, "Verdict: faults_per_s of the second is higher, and so better: +50.00% (+46.74% to +53.26%), 50 faults/s");
 	g_free(said);
 	g_assert_cmpint(compare(&higher, &plain, &said), ==, COMPARE_VERDICT);
-	assert_says(said, "Verdict: faults_per_s of the second is lower by 33.3%");
+	assert_says(said, "Verdict: faults_per_s of the second is lower, and so worse: -33.33%");
 	g_free(said);
 
-	same.mean = 101;
-	g_assert_cmpint(compare(&plain, &same, &said), ==, COMPARE_VERDICT);
-	assert_says(said, "Verdict: no difference of faults_per_s is shown");
+	same.stderr_ = 0.1;
+	same.mean = 100.2;
+	g_assert_cmpint(compare(&same, &same, &said), ==, COMPARE_VERDICT);
+	assert_says(said, "Verdict: no difference of faults_per_s that reaches 1%");
+	g_free(said);
+
+	/* The interval of +-3.3 has both 0 and what counts. */
+	open.mean = 101;
+	g_assert_cmpint(compare(&plain, &open, &said), ==, COMPARE_NO_VERDICT);
+	assert_says(said, "Verdict: none; whether faults_per_s differs by 1% is not shown");
+	assert_says(said, "some 213 repeats a side");
 	g_free(said);
 
 	single.n = 1;
@@ -118,6 +156,7 @@ static void test_verdict(void)
 	assert_says(said, "one counts host time and the other virtual time");
 	g_free(said);
 	/* Two results in virtual time can be compared with each other. */
+	virt.stderr_ = 0;
 	g_assert_cmpint(compare(&virt, &virt, &said), ==, COMPARE_VERDICT);
 	g_free(said);
 
@@ -127,25 +166,181 @@ static void test_verdict(void)
 	g_free(said);
 }
 
-static void test_scenarios(void)
+/* Both have to be reached. */
+static void test_thresholds(void)
 {
-	struct side other = plain, engine = plain;
-	g_autoptr(JsonNode) a = result(&plain), b = NULL, c = NULL, d = result(&plain);
-	g_autoptr(GPtrArray) none = NULL, topology = NULL, engines = NULL;
+	struct side a = plain, b = plain;
+	struct compare_options o = COMPARE_OPTIONS;
+	char *said;
 
-	other.topology = "4x15x2";
+	a.stderr_ = b.stderr_ = 0.1;
+	b.mean = 101.5;
+	g_assert_cmpint(compare_with(&a, &b, &o, FAIL_ON_DIFFERENT, &said), ==, COMPARE_FAILED);
+	assert_says(said, "is higher");
+	g_free(said);
+	o.least_percent = 2;
+	g_assert_cmpint(compare_with(&a, &b, &o, FAIL_ON_DIFFERENT, &said), ==, COMPARE_VERDICT);
+	assert_says(said, "no difference of faults_per_s that reaches 2%: +1.50%");
+	g_free(said);
+	o.least_percent = 1;
+	o.least = 5;
+	g_assert_cmpint(compare_with(&a, &b, &o, FAIL_ON_DIFFERENT, &said), ==, COMPARE_VERDICT);
+	assert_says(said, "that reaches 1% and 5 faults/s");
+	g_free(said);
+}
+
+static void test_fail_on(void)
+{
+	const struct compare_options o = COMPARE_OPTIONS;
+	struct side better = plain;
+	char *said;
+
+	better.mean = 150;
+	g_assert_cmpint(compare_with(&plain, &better, &o, FAIL_ON_WORSE, &said), ==, COMPARE_VERDICT);
+	g_free(said);
+	g_assert_cmpint(compare_with(&plain, &better, &o, FAIL_ON_DIFFERENT, &said), ==, COMPARE_FAILED);
+	g_free(said);
+	g_assert_cmpint(compare_with(&better, &plain, &o, FAIL_ON_WORSE, &said), ==, COMPARE_FAILED);
+	g_free(said);
+}
+
+/* What was named after the run says so; what is not there gives no verdict. */
+static void test_headline(void)
+{
+	struct compare_options o = COMPARE_OPTIONS;
+	char *said;
+
+	o.headline = "c";
+	g_assert_cmpint(compare_with(&plain, &plain, &o, FAIL_ON_NOTHING, &said), ==, COMPARE_VERDICT);
+	assert_says(said, "no difference of c that reaches");
+	assert_says(said, "named after the run");
+	g_free(said);
+	o.headline = "nowhere";
+	g_assert_cmpint(compare_with(&plain, &plain, &o, FAIL_ON_NOTHING, &said), ==, COMPARE_NO_VERDICT);
+	assert_says(said, "nowhere is not in either");
+	g_free(said);
+}
+
+static struct compare *differences(const struct side *a, const struct side *b, JsonNode **ra, JsonNode **rb)
+{
+	const struct compare_options o = COMPARE_OPTIONS;
+
+	*ra = result(a);
+	*rb = result(b);
+	return compare_two(*ra, *rb, &o);
+}
+
+static void test_differences(void)
+{
+	struct side topology = plain, engine = plain;
+	const struct {
+		const struct side *side;
+		const char *line;
+	} table[] = {
+		/* The kernels' paths differ in all of them, and that is what one compares. */
+		{ &plain, NULL },
+		{ &topology, "vm.topology: 2x10x2 | 4x15x2" },
+		{ &engine, "engine: kvm | nested" },
+	};
+
+	topology.topology = "4x15x2";
 	engine.engine = "nested";
-	b = result(&other);
-	c = result(&engine);
-	/* The kernels' paths differ in all of them, and that is what one compares. */
-	none = compare_scenarios(json_node_get_object(a), json_node_get_object(d));
-	g_assert_cmpuint(none->len, ==, 0);
-	topology = compare_scenarios(json_node_get_object(a), json_node_get_object(b));
-	g_assert_cmpuint(topology->len, ==, 1);
-	g_assert_cmpstr(topology->pdata[0], ==, "vm.topology: 2x10x2 | 4x15x2");
-	engines = compare_scenarios(json_node_get_object(a), json_node_get_object(c));
-	g_assert_cmpuint(engines->len, ==, 1);
-	g_assert_cmpstr(engines->pdata[0], ==, "engine: kvm | nested");
+	for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
+		JsonNode *a, *b;
+		struct compare *c = differences(&plain, table[i].side, &a, &b);
+
+		g_assert_cmpuint(c->differs->len, ==, table[i].line ? 1 : 0);
+		if (table[i].line)
+			g_assert_cmpstr(c->differs->pdata[0], ==, table[i].line);
+		compare_free(c);
+		json_node_unref(a);
+		json_node_unref(b);
+	}
+}
+
+/* Ten figures, one of which moves: by chance one in two such tables would have a p below 0.05 somewhere. */
+static void test_holm(void)
+{
+	double p[] = { 0.04, 0.001, NAN, 0.02, 0.9 }, none[1];
+
+	/* 0.001 * 4, 0.02 * 3, 0.04 * 2 (but no less than what stands before), 0.9 * 1. */
+	holm_adjust(p, 5);
+	g_assert_cmpfloat_with_epsilon(p[1], 0.004, 1e-12);
+	g_assert_cmpfloat_with_epsilon(p[3], 0.06, 1e-12);
+	g_assert_cmpfloat_with_epsilon(p[0], 0.08, 1e-12);
+	g_assert_cmpfloat_with_epsilon(p[4], 0.9, 1e-12);
+	g_assert_true(isnan(p[2]));
+	holm_adjust(none, 0);
+}
+
+static JsonNode *varied(const char *key)
+{
+	GString *text = g_string_new("{\"schema\":\"faultbed-result/1\",\"engine\":\"soft\",\"scenario\":{},\"cells\":[");
+	int i;
+
+	for (i = 0; i < 4; i++)
+		g_string_append_printf(text, "%s{\"name\":\"n%d\",\"set\":{\"vm.topology\":\"%d\",\"%s\":\"%d\"},\"summary\":{\"rates\":{"
+				       "\"faults_per_s\":{\"unit\":\"faults/s\",\"mean\":%d,\"stderr\":0,\"n\":3,\"time\":\"virtual\"}}}}",
+				       i ? "," : "", i, i / 2, key, i % 2, 100 + i);
+	g_string_append(text, "]}");
+
+	JsonNode *node = json_from_string(text->str, NULL);
+
+	g_string_free(text, TRUE);
+	return node;
+}
+
+/* Within one result: cells that differ in the factor alone. */
+static void test_within(void)
+{
+	const struct compare_options o = COMPARE_OPTIONS;
+	g_autoptr(JsonNode) knobs = varied("guest.knob.x"), seeds = varied("run.seed");
+	struct compare *c = compare_new(&o);
+	const struct compare_pair *p;
+
+	g_assert_true(compare_within(c, knobs));
+	compare_settle(c);
+	g_assert_cmpuint(c->pairs->len, ==, 2);
+	p = c->pairs->pdata[1];
+	g_assert_cmpstr(p->cell, ==, "vm.topology=1");
+	g_assert_cmpstr(p->name_b, ==, "n3");
+	g_assert_cmpfloat(p->headline.mean_a, ==, 102);
+	g_assert_cmpint(p->verdict, ==, VERDICT_SAME);
+	compare_free(c);
+	c = compare_new(&o);
+	g_assert_false(compare_within(c, seeds));
+	compare_free(c);
+}
+
+/*
+ * Pairs of the same thing: how often a difference is claimed. With no thresholds that is the level, 5%: of 4,000 pairs
+ * of 5 values 200 +- 41 (three standard deviations of a binomial).
+ */
+static void test_false_alarms(void)
+{
+	struct compare_options o = COMPARE_OPTIONS;
+	g_autoptr(GRand) rand = g_rand_new_with_seed(1);
+	u32 alarms = 0, i, k, n = 4000;
+
+	o.least_percent = 0;
+	for (i = 0; i < n; i++) {
+		struct side s[2] = { plain, plain };
+		char *said;
+
+		for (k = 0; k < 2; k++) {
+			struct stats sum = { 0 };
+
+			while (sum.n < 5)
+				stats_add(&sum, 1000 + sqrt(-2 * log(1 - g_rand_double(rand))) * cos(2 * G_PI * g_rand_double(rand)));
+			s[k].mean = sum.mean;
+			s[k].stderr_ = stats_stderr(&sum);
+		}
+		alarms += compare_with(&s[0], &s[1], &o, FAIL_ON_DIFFERENT, &said) == COMPARE_FAILED;
+		g_free(said);
+	}
+	g_test_message("%u of %u", alarms, n);
+	g_assert_cmpuint(alarms, >, 159);
+	g_assert_cmpuint(alarms, <, 241);
 }
 
 int main(int argc, char **argv)
@@ -153,6 +348,12 @@ int main(int argc, char **argv)
 	g_test_init(&argc, &argv, NULL);
 	g_test_add_func("/compare/figures", test_figures);
 	g_test_add_func("/compare/verdict", test_verdict);
-	g_test_add_func("/compare/scenarios", test_scenarios);
+	g_test_add_func("/compare/thresholds", test_thresholds);
+	g_test_add_func("/compare/fail-on", test_fail_on);
+	g_test_add_func("/compare/headline", test_headline);
+	g_test_add_func("/compare/differences", test_differences);
+	g_test_add_func("/compare/holm", test_holm);
+	g_test_add_func("/compare/within", test_within);
+	g_test_add_func("/compare/false-alarms", test_false_alarms);
 	return g_test_run();
 }

@@ -181,7 +181,7 @@ static void test_argv(void)
 	g_ptr_array_add(job.set, "run.seed=1");
 	g_ptr_array_add(job.set, "run.repeat=3");
 	g_ptr_array_add(job.set, "run.seed=2");
-	argv = job_argv(&job, &cell, "vmm", "k", "i", NULL, "r");
+	argv = job_argv(&job, &cell, -1, "vmm", "k", "i", NULL, "r");
 	all = g_strjoinv(" ", argv);
 	g_assert_true(g_str_has_prefix(
 		all, "vmm run s.ini --set run.repeat=3 --set run.seed=2 --set vm.topology=1x1x1 --cell x "));
