@@ -4,7 +4,6 @@
  * whether its headline is worse than that of a result known to be good. What is not a measured verdict is 125, so that git skips the
  * commit instead of blaming it.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -23,7 +22,7 @@ enum bisect_status { BISECT_GOOD = 0, BISECT_BAD = 1, BISECT_SKIP = 125 };
 
 struct options {
 	char *build, *kernel, *good, *bad_is, *headline, *output, **set, **files;
-	double least_percent, least, confidence;
+	struct compare_options compare;
 };
 
 /* The status it ended with; one above 127 if it was a signal, as shells have it; -1 if it could not be started (reported). */
@@ -90,9 +89,6 @@ static enum bisect_status judge(const struct compare *c, enum compare_fail_on fa
 
 static enum bisect_status compare_with_good(const struct options *opt, JsonNode *good, const char *result)
 {
-	const struct compare_options options = {
-		.headline = opt->headline, .confidence = opt->confidence, .least_percent = opt->least_percent, .least = opt->least,
-	};
 	enum compare_fail_on fail_on = g_strcmp0(opt->bad_is, "different") ? FAIL_ON_WORSE : FAIL_ON_DIFFERENT;
 	g_autoptr(JsonNode) now = result_read(result);
 	enum bisect_status status = BISECT_SKIP;
@@ -100,7 +96,7 @@ static enum bisect_status compare_with_good(const struct options *opt, JsonNode 
 
 	if (!now)
 		return status;
-	c = compare_new(&options);
+	c = compare_new(&opt->compare);
 	compare_add(c, good, now, opt->good, "this commit");
 	if (c->differs->len || c->alone->len) {
 		for (u32 i = 0; i < c->differs->len; i++) {
@@ -152,28 +148,23 @@ static bool options_ok(const struct options *opt)
 		fb_err("--good BASE.json is missing: the result of the same scenario on a good commit (faultbed run -o)");
 	else if (opt->bad_is && strcmp(opt->bad_is, "worse") && strcmp(opt->bad_is, "different"))
 		fb_err("--bad %s: worse or different", opt->bad_is);
-	else if (!(opt->least_percent >= 0 && isfinite(opt->least_percent) && opt->least >= 0 && isfinite(opt->least)))
-		fb_err("--least, --least-by: 0 or more");
-	else if (!(opt->confidence > 0.5 && opt->confidence < 1))
-		fb_err("--confidence %g: above 0.5 and below 1, such as 0.95", opt->confidence);
 	else
-		return true;
+		return compare_options_ok(&opt->compare);
 	return false;
 }
 
 int cmd_bisect_run(int argc, char **argv)
 {
-	const struct compare_options usual = COMPARE_OPTIONS;
-	struct options opt = { .least_percent = usual.least_percent, .confidence = usual.confidence };
+	struct options opt = { .compare = COMPARE_OPTIONS };
 	const GOptionEntry entries[] = {
 		{ "good", 0, 0, G_OPTION_ARG_FILENAME, &opt.good, "the result to compare with, of a good commit", "BASE.json" },
 		{ "build", 0, 0, G_OPTION_ARG_STRING, &opt.build, "build the kernel first; a failure skips the commit", "COMMAND" },
 		{ "kernel", 'k', 0, G_OPTION_ARG_FILENAME, &opt.kernel, "the kernel that was built", "FILE" },
 		{ "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &opt.set, "override a key of the scenario", "SECTION.KEY=VALUE" },
 		{ "headline", 0, 0, G_OPTION_ARG_STRING, &opt.headline, "the figure that decides", "NAME" },
-		{ "least", 0, 0, G_OPTION_ARG_DOUBLE, &opt.least_percent, "bad is from so many percent on (1)", "PERCENT" },
-		{ "least-by", 0, 0, G_OPTION_ARG_DOUBLE, &opt.least, "and from so much on, in the headline's unit (0)", "NUMBER" },
-		{ "confidence", 0, 0, G_OPTION_ARG_DOUBLE, &opt.confidence, "of the verdict (0.95)", "NUMBER" },
+		{ "least", 0, 0, G_OPTION_ARG_DOUBLE, &opt.compare.least_percent, "bad is from so many percent on (1)", "PERCENT" },
+		{ "least-by", 0, 0, G_OPTION_ARG_DOUBLE, &opt.compare.least, "and from so much on, in the headline's unit (0)", "NUMBER" },
+		{ "confidence", 0, 0, G_OPTION_ARG_DOUBLE, &opt.compare.confidence, "of the verdict (0.95)", "NUMBER" },
 		{ "bad", 0, 0, G_OPTION_ARG_STRING, &opt.bad_is, "worse (the default), or different: better is bad, too", "WHAT" },
 		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "keep the commit's result here", "FILE.json" },
 		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &opt.files, NULL, "SCENARIO.ini" },
@@ -191,7 +182,8 @@ int cmd_bisect_run(int argc, char **argv)
 	g_option_context_add_main_entries(context, entries, NULL);
 	if (!g_option_context_parse(context, &argc, &argv, &err))
 		fb_err("%s (faultbed bisect-run --help)", err->message);
-	else if (options_ok(&opt))
+	opt.compare.headline = opt.headline;
+	if (!err && options_ok(&opt))
 		status = bisect_run(&opt);
 	g_free(opt.build);
 	g_free(opt.kernel);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* faultbed compare: what changed between results, by how much, and whether that is noise. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 struct options {
 	gboolean anyway, all;
 	char *headline, *fail_on, **files;
-	double least_percent, least, confidence;
+	struct compare_options compare;
 };
 
 static bool parse_fail_on(const char *text, enum compare_fail_on *out)
@@ -59,17 +58,13 @@ static bool may_compare(const struct compare *c, bool anyway)
 
 static int compare_files(const struct options *opt, enum compare_fail_on fail_on)
 {
-	const struct compare_options options = {
-		.all = opt->all, .headline = opt->headline, .confidence = opt->confidence, .least_percent = opt->least_percent,
-		.least = opt->least,
-	};
 	g_autoptr(GPtrArray) results = read_all(opt->files);
 	struct compare *c;
 	int status = COMPARE_REFUSED;
 
 	if (!results)
 		return status;
-	c = compare_new(&options);
+	c = compare_new(&opt->compare);
 	for (u32 i = 1; i < results->len; i++)
 		compare_add(c, results->pdata[0], results->pdata[i], opt->files[0], opt->files[i]);
 	if (results->len == 1 && !compare_within(c, results->pdata[0])) {
@@ -90,10 +85,8 @@ static int run_options(const struct options *opt)
 
 	if (!parse_fail_on(opt->fail_on, &fail_on))
 		fb_err("--fail-on %s: worse or different", opt->fail_on);
-	else if (!(opt->confidence > 0.5 && opt->confidence < 1))
-		fb_err("--confidence %g: above 0.5 and below 1, such as 0.95", opt->confidence);
-	else if (!(opt->least_percent >= 0 && isfinite(opt->least_percent) && opt->least >= 0 && isfinite(opt->least)))
-		fb_err("--least, --least-by: 0 or more");
+	else if (!compare_options_ok(&opt->compare))
+		return COMPARE_REFUSED;
 	else if (!opt->files)
 		fb_err("faultbed compare takes result files: the first is what the others are compared with");
 	else
@@ -103,15 +96,14 @@ static int run_options(const struct options *opt)
 
 int cmd_compare(int argc, char **argv)
 {
-	const struct compare_options usual = COMPARE_OPTIONS;
-	struct options opt = { .least_percent = usual.least_percent, .confidence = usual.confidence };
+	struct options opt = { .compare = COMPARE_OPTIONS };
 	const GOptionEntry entries[] = {
 		{ "headline", 0, 0, G_OPTION_ARG_STRING, &opt.headline,
 		  "the figure that decides; run.headline of the scenario, or else the load's own rate", "NAME" },
-		{ "least", 0, 0, G_OPTION_ARG_DOUBLE, &opt.least_percent,
+		{ "least", 0, 0, G_OPTION_ARG_DOUBLE, &opt.compare.least_percent,
 		  "a difference counts from so many percent of the first's mean on (1)", "PERCENT" },
-		{ "least-by", 0, 0, G_OPTION_ARG_DOUBLE, &opt.least, "and from so much on, in the headline's unit (0)", "NUMBER" },
-		{ "confidence", 0, 0, G_OPTION_ARG_DOUBLE, &opt.confidence, "of intervals and verdicts (0.95)", "NUMBER" },
+		{ "least-by", 0, 0, G_OPTION_ARG_DOUBLE, &opt.compare.least, "and from so much on, in the headline's unit (0)", "NUMBER" },
+		{ "confidence", 0, 0, G_OPTION_ARG_DOUBLE, &opt.compare.confidence, "of intervals and verdicts (0.95)", "NUMBER" },
 		{ "fail-on", 0, 0, G_OPTION_ARG_STRING, &opt.fail_on, "exit with 6 if a headline is worse, or different",
 		  "WHAT" },
 		{ "anyway", 0, 0, G_OPTION_ARG_NONE, &opt.anyway, "compare results that differ in more than kernel and knobs", NULL },
@@ -132,7 +124,9 @@ int cmd_compare(int argc, char **argv)
 	g_option_context_add_main_entries(context, entries, NULL);
 	if (!g_option_context_parse(context, &argc, &argv, &err))
 		fb_err("%s (faultbed compare --help)", err->message);
-	else
+	opt.compare.all = opt.all;
+	opt.compare.headline = opt.headline;
+	if (!err)
 		status = run_options(&opt);
 	g_free(opt.headline);
 	g_free(opt.fail_on);

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "job.h"
 #include "result-json.h"
 #include "run-options.h"
+#include "scenario-keys.h"
 #include "show.h"
 #include "show-profile.h"
 #include "summary.h"
@@ -19,13 +21,89 @@ static char *now_text(void)
 	return g_date_time_format_iso8601(now);
 }
 
-/* The options that stand for a --set. Paths are the caller's, so they are made absolute. */
+/* The section of a key whose name no other section has; NULL (reported, with the nearest) if there is none. */
+static const char *section_of(const char *name)
+{
+	g_autofree const char **names = g_new(const char *, scenario_nr_keydesc);
+	const char *section = NULL, *near;
+	u32 i, found = 0;
+
+	for (i = 0; i < scenario_nr_keydesc; i++) {
+		names[i] = scenario_keydesc[i].key;
+		if (strcmp(names[i], name))
+			continue;
+		section = scenario_keydesc[i].section;
+		found++;
+	}
+	if (found == 1)
+		return section;
+	near = found ? NULL : nearest_name(name, names, scenario_nr_keydesc);
+	fb_err("--vary: no key is called %s%s%s%s (docs/scenario.md has them; SECTION.KEY is one, too)", name,
+	       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	return NULL;
+}
+
+/*
+ * A key by its own name: "topology" is vm.topology, "knob.fault_path" guest.knob.fault_path, "ipi.remote" inject.ipi.remote. Whether there
+ * is one of that name in the section is for the scenario's own check to say. NULL (reported) or g_free().
+ */
+static char *full_key(const char *name)
+{
+	g_auto(GStrv) parts = g_strsplit(name, ".", 2);
+	g_autofree char *err = NULL;
+	const char *section;
+
+	if (parts[0] && parts[1]) {
+		if (scenario_section(parts[0], &err))
+			return g_strdup(name);
+		return g_strconcat(strcmp(parts[0], "knob") ? "inject." : "guest.", name, NULL);
+	}
+	section = section_of(name);
+	return section ? g_strconcat(section, ".", name, NULL) : NULL;
+}
+
+/* --vary: an axis of [vary], whose keys are joined by "+" if it has several. NULL (reported) if it is none. */
+static char *vary_set(const char *text)
+{
+	const char *eq = strchr(text, '=');
+	g_autofree char *names = eq ? g_strndup(text, eq - text) : NULL;
+	g_autoptr(GPtrArray) parts = names ? scenario_split(names, "+") : NULL;
+	GString *set = g_string_new("vary.");
+
+	if (!eq || eq == text || !eq[1]) {
+		fb_err("--vary %s: a key and its values, such as topology=2x10x2,4x15x2", text);
+		g_string_free(set, TRUE);
+		return NULL;
+	}
+	for (u32 i = 0; i < parts->len; i++) {
+		g_autofree char *key = full_key(parts->pdata[i]);
+
+		if (!key) {
+			g_string_free(set, TRUE);
+			return NULL;
+		}
+		g_string_append_printf(set, "%s%s", i ? " + " : "", key);
+	}
+	g_string_append(set, eq);
+	return g_string_free(set, FALSE);
+}
+
+/* The options that stand for a --set; NULL (reported) if one of them does not. Paths are the caller's, so they are made absolute. */
 static GPtrArray *all_sets(const struct run_options *opt)
 {
 	GPtrArray *set = g_ptr_array_new_with_free_func(g_free);
 
 	for (char **s = opt->set; s && *s; s++)
 		g_ptr_array_add(set, g_strdup(*s));
+	for (char **v = opt->vary; v && *v; v++) {
+		char *axis = vary_set(*v);
+
+		if (!axis) {
+			g_ptr_array_unref(set);
+			return NULL;
+		}
+		g_ptr_array_add(set, axis);
+	}
 	if (opt->engine)
 		g_ptr_array_add(set, g_strdup_printf("vm.engine=%s", opt->engine));
 	if (opt->kernel) {
@@ -103,6 +181,8 @@ static int run_file(const struct run_options *opt, int argc, char **argv)
 	struct job *job;
 	int status;
 
+	if (!set)
+		return STATUS_BAD_INPUT;
 	/* Hours of measuring that then cannot be written would be a poor joke. */
 	if (opt->output && result_target(opt->output))
 		return STATUS_BAD_INPUT;
@@ -121,6 +201,8 @@ int cmd_run(int argc, char **argv)
 		{ "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &opt.set,
 		  "override a key of the scenario; a key of [vary] set so is not varied",
 		  "SECTION.KEY=VALUE" },
+		{ "vary", 'v', 0, G_OPTION_ARG_STRING_ARRAY, &opt.vary,
+		  "one more axis of [vary], or other values for one: topology=2x10x2,4x15x2", "KEY=VALUE,..." },
 		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "write the result here",
 		  "FILE.json" },
 		{ "engine", 'e', 0, G_OPTION_ARG_STRING, &opt.engine,
@@ -182,6 +264,7 @@ int cmd_run(int argc, char **argv)
 	else
 		status = run_file(&opt, g_strv_length(given), given);
 	g_strfreev(opt.set);
+	g_strfreev(opt.vary);
 	g_strfreev(opt.files);
 	g_free(opt.output);
 	g_free(opt.engine);

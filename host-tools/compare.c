@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "front.h"
 #include "stats.h"
 #include "summary.h"
@@ -245,6 +246,17 @@ void compare_pair_add(struct compare *c, JsonObject *cell_a, JsonObject *cell_b,
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
 		take_group(c, p, groups[i]);
 	g_ptr_array_add(c->pairs, p);
+}
+
+bool compare_options_ok(const struct compare_options *o)
+{
+	if (!(o->confidence > 0.5 && o->confidence < 1))
+		fb_err("--confidence %g: above 0.5 and below 1, such as 0.95", o->confidence);
+	else if (!(o->least_percent >= 0 && isfinite(o->least_percent) && o->least >= 0 && isfinite(o->least)))
+		fb_err("--least, --least-by: 0 or more");
+	else
+		return true;
+	return false;
 }
 
 struct compare *compare_new(const struct compare_options *options)

@@ -77,6 +77,8 @@ struct compare {
 	GPtrArray *alone;	/* char *: cells that have no partner */
 };
 
+/* Are the numbers in their ranges? Reported, with the option's name, if not. */
+bool compare_options_ok(const struct compare_options *o);
 struct compare *compare_new(const struct compare_options *options);
 void compare_free(struct compare *c);
 /*

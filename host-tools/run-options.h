@@ -6,7 +6,7 @@
 #include "job.h"
 
 struct run_options {
-	char **set, **files;
+	char **set, **vary, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
 	gboolean console, all, quiet, no_snapshot, no_park, profile, interleave;

@@ -163,6 +163,13 @@ tap_is "bad: --set" "$RC" 2
 tap_like "bad: --set: said so" "$ERR" '--set.*12parsecs'
 run s.ini --set novalue
 tap_is "bad: --set without a value" "$RC" 2
+for axis in topolgy=1x1x1 topology topology= knob.x= =1x1x1 a.b=1 vm.topology=0x1x1 topology+seed=1x1x1; do
+	run s.ini --vary "$axis"
+	tap_is "bad: --vary $axis" "$RC" 2
+	tap_like "bad: --vary $axis: said so" "$ERR" 'error: '
+done
+run s.ini --vary topolgy=1x1x1
+tap_like "bad: --vary: the nearest" "$ERR" 'did you mean topology\?'
 
 # limits of what the guest and the parser take
 bad "an axis without values" 's\.ini:[0-9]+: .*no values' "[vary] vm.topology ="

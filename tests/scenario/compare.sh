@@ -52,9 +52,14 @@ done
 
 # --- within one result ---
 
-tap_ok "a scenario that varies a knob runs" "$fb" run -q "$scenario" --set run.repeat=3 --set vary.guest.knob.fault_path=vma_lock,mmap_lock -o two.json
+tap_ok "a scenario that varies a knob runs" "$fb" run -q "$scenario" --set run.repeat=3 --vary knob.fault_path=vma_lock,mmap_lock -o two.json
 tap_run "$fb" compare two.json
 tap_like "its cells are compared with the first" "$OUT" 'second: knob\.fault_path=mmap_lock'
+tap_ok "axes of the command line, one of two keys" "$fb" run -q "$scenario" --set run.repeat=1 --vary topology=1x2x1,2x1x1 \
+	--vary "knob.fault_path + memory = vma_lock + 128MiB, mmap_lock + 256MiB" -o four.json
+tap_is "make cells of all combinations" "$(json four.json 'cells|*|name')" "$(printf '%s\n' \
+	'topology=1x2x1 knob.fault_path=vma_lock memory=128MiB' 'topology=1x2x1 knob.fault_path=mmap_lock memory=256MiB' \
+	'topology=2x1x1 knob.fault_path=vma_lock memory=128MiB' 'topology=2x1x1 knob.fault_path=mmap_lock memory=256MiB')"
 
 # --- by turns ---
 

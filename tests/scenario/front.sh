@@ -40,7 +40,7 @@ tap_run "$fb" --version
 tap_like "version" "$OUT" '^faultbed [0-9]'
 tap_run "$fb" --help
 tap_is "help: status 0" "$RC" 0
-for c in run show compare list topology doctor kernel; do
+for c in run show compare bisect-run list topology doctor kernel; do
 	tap_like "help has $c" "$OUT" "^ +$c "
 	tap_run "$fb" $c --help
 	tap_is "$c --help: status 0" "$RC" 0
