@@ -222,6 +222,7 @@ static void test_mistakes(struct fixture *f, const void *unused)
 		{ "[vm]\nengine = soft\ntopology = 1x2x1\npin = 0,1\n" RUN, ".ini:4: vm.pin" },
 		{ RUN "[vary]\nvm.engine = kvm, soft\n", "vm.engine cannot be varied" },
 		{ RUN "host_timeout = 5\n", "has no unit" },
+		{ RUN "headline = faults per second\n", "no figure's name, such as faults_per_s" },
 		{ "[guest]\nmodules = x\n" RUN, "x.ini:2: guest.modules: not in this version" },
 		{ "[guest]\ndisk_mode = rw\n" RUN, "x.ini:2: guest.disk_mode: \"rw\" is none of cow, ro" },
 		{ "[inject]\nblk.all = fixed:5us\n" RUN, "x.ini:2: inject.blk.all: the guest has no disk" },
@@ -364,9 +365,9 @@ static void test_effective(struct fixture *f, const void *unused)
 
 	g_assert_cmpstr(e->pdata[0], ==, "vm.engine");
 	g_assert_cmpstr(e->pdata[1], ==, "auto");
-	g_assert_cmpuint(e->len, ==, 26 * 2 + G_N_ELEMENTS(tail));
+	g_assert_cmpuint(e->len, ==, 27 * 2 + G_N_ELEMENTS(tail));
 	for (u32 i = 0; i < G_N_ELEMENTS(tail); i++)
-		g_assert_cmpstr(e->pdata[26 * 2 + i], ==, tail[i]);
+		g_assert_cmpstr(e->pdata[27 * 2 + i], ==, tail[i]);
 	for (u32 i = 0; i < e->len; i++)
 		g_assert_nonnull(e->pdata[i]);
 }
