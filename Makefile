@@ -66,7 +66,7 @@ SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario sce
 	console dump json-text placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-topology compare compare-match compare-show cpio direct experiment front initramfs \
-	job measure nested records result-json result-read run-choose show show-profile show-table stats summary
+	job measure nested parts records result-json result-read run-choose show show-profile show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util

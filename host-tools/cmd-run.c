@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "job.h"
+#include "parts.h"
 #include "result-json.h"
 #include "run-options.h"
 #include "scenario-keys.h"
@@ -150,6 +151,11 @@ static int run_job(struct job *job, const struct run_options *opt, int argc, cha
 
 	if (status)
 		return status;
+	if (opt->resume) {
+		job->parts = parts_open(opt->output, &status);
+		if (!job->parts)
+			return status;
+	}
 	child_catch_signals(&job->signals);
 	job->console = opt->console;
 	job->begin = now_text();
@@ -190,6 +196,8 @@ static int run_file(const struct run_options *opt, int argc, char **argv)
 	if (!job)
 		return STATUS_BAD_INPUT;
 	status = run_job(job, opt, argc, argv);
+	if (job->parts)
+		parts_close(job->parts);
 	job_free(job);
 	return status;
 }
@@ -238,6 +246,8 @@ int cmd_run(int argc, char **argv)
 		{ "interleave", 0, 0, G_OPTION_ARG_NONE, &opt.interleave,
 		  "a VM for each repeat, and cells by turns in random order; kvm does so where [vary] has kernels or knobs (docs/compare.md)",
 		  NULL },
+		{ "resume", 0, 0, G_OPTION_ARG_NONE, &opt.resume,
+		  "keep each finished cell beside -o, and do not run again those that are there (docs/scenario.md)", NULL },
 		{ "jobs", 'j', 0, G_OPTION_ARG_INT, &opt.jobs,
 		  "soft: so many cells side by side (as many as the host has CPUs and memory for)", "N" },
 		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &opt.files, NULL, "FILE" },

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "job.h"
+#include "parts.h"
 #include "records.h"
 #include "summary.h"
 
@@ -74,8 +75,9 @@ static void run_end(struct run *r)
 {
 	struct job *job = r->job;
 	struct cell *cell = job->cells->pdata[r->cell];
-	g_autofree char *why = NULL;
-	u32 lost;
+	g_autofree char *why = NULL, *text = NULL;
+	u32 lost = 0;
+	gsize len;
 
 	child_finish(&r->child);
 	job_cell_done(job, r->cell, r->child.signaled, r->child.status);
@@ -85,12 +87,16 @@ static void run_end(struct run *r)
 		cell->status = STATUS_INTERNAL;
 		fb_err("cell %s: %s", cell->name, cell->why);
 	}
-	lost = records_read(job, r->records, &why);
+	if (g_file_get_contents(r->records, &text, &len, NULL))
+		lost = records_of_repeat(job, cell, r->repeat, text, len, &why);
 	if (lost)
 		fb_warn("cell %s: %u line%s of its records lost; the first: %s", cell->name, lost,
 			lost == 1 ? "" : "s", why);
 	if (r->repeat == ALL_REPEATS)
 		job_cell_check(cell);
+	/* With a repeat missing it is not finished, whatever its VMM said; nor if it was interrupted. */
+	if (job->parts && !lost && !r->child.signaled && (r->repeat != ALL_REPEATS || cell->status == r->child.status))
+		parts_keep(job->parts, job, r->cell, r->repeat, r->child.status, r->records);
 	run_free(r);
 }
 
@@ -217,8 +223,36 @@ static void gather_repeats(struct cell *cell)
 	job_cell_check(cell);
 }
 
-static int run_parts(struct job *job, const GArray *parts)
+/* How far the run is, for one that may take hours. Time left is that of those which were run now, by the mean. */
+static void say_progress(const struct job *job, u32 of, u32 taken, u32 run, s64 began)
 {
+	s64 left = run ? (g_get_monotonic_time() - began) / run * (of - taken - run) / G_USEC_PER_SEC : 0;
+
+	if (job->parts && of > 1)
+		fb_info("%u of %u done, %" G_GINT64_FORMAT " min %" G_GINT64_FORMAT " s left", taken + run, of, left / 60, left % 60);
+}
+
+/* Those that were finished before go into the job; the others, in their order, are returned. */
+static GArray *take_finished(struct job *job, const GArray *parts)
+{
+	GArray *rest = g_array_new(FALSE, FALSE, sizeof(struct part));
+
+	for (u32 i = 0; i < parts->len; i++) {
+		const struct part *p = &g_array_index(parts, struct part, i);
+
+		if (!job->parts || !parts_take(job->parts, job, p->cell, p->repeat))
+			g_array_append_val(rest, *p);
+	}
+	if (rest->len < parts->len)
+		fb_info("%u of %u were finished before", parts->len - rest->len, parts->len);
+	return rest;
+}
+
+static int run_parts(struct job *job, const GArray *all)
+{
+	g_autoptr(GArray) parts = take_finished(job, all);
+	s64 began = g_get_monotonic_time();
+	u32 ended = 0;
 	g_autofree char *vmm = front_vmm();
 	g_autoptr(GPtrArray) running = g_ptr_array_new();
 	u32 most = cells_at_once(job), next = 0;
@@ -246,6 +280,7 @@ static int run_parts(struct job *job, const GArray *parts)
 			if (child_gone(&r->child)) {
 				g_ptr_array_remove_index(running, i);
 				run_end(r);
+				say_progress(job, all->len, all->len - parts->len, ++ended, began);
 			} else {
 				i++;
 			}

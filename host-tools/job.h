@@ -16,6 +16,8 @@
 /* Stands beside each figure of a nested run. */
 #define NESTED_TRUST	"nested: QEMU's TCG emulates the host, so times and rates mean nothing"
 
+struct parts;
+
 struct cell {
 	char *name;		/* "ipi.remote=none", for people and for the records */
 	char **set;		/* what [vary] sets in it, "section.key=value" */
@@ -28,6 +30,7 @@ struct cell {
 	JsonObject *vm;		/* NULL if the guest never became ready */
 	JsonArray *repeats;
 	JsonObject *end;	/* NULL if the VMM left without a word */
+	u64 rank;		/* records.c: which repeat's those two are */
 	bool tried;
 	int status;		/* enum status */
 	char *why;		/* if not done */
@@ -46,6 +49,7 @@ struct job {
 	bool no_park;		/* soft: execute loops that only wait */
 	bool interleave;	/* a VM for each repeat, and cells in random order (direct_run()) */
 	JsonArray *order;	/* with that: "CELL, repeat N" as they were run; else NULL */
+	struct parts *parts;	/* finished parts on the disk (parts.h), NULL = none are kept */
 	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs and memory for */
 	char *engine_why;
 	char *appliance_kernel;	/* nested */

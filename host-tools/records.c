@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "result-json.h"
+#include "summary.h"
 
 static struct cell *cell_of(struct job *job, const char *name)
 {
@@ -102,6 +103,33 @@ u32 records_parse(struct job *job, const char *text, size_t len, char **why)
 			behind = cell->name;
 		at += n + (nl ? 1 : 0);
 	}
+	return bad;
+}
+
+/* Smaller is rather kept. */
+static u64 part_rank(const struct cell *cell, int repeat)
+{
+	u64 nr = repeat < 0 ? 0 : (u64)repeat;
+
+	return summary_number(cell->end, "status", 0) ? nr : nr | BIT_ULL(32);
+}
+
+u32 records_of_repeat(struct job *job, struct cell *cell, int repeat, const char *text, size_t len, char **why)
+{
+	JsonObject *vm = g_steal_pointer(&cell->vm), *end = g_steal_pointer(&cell->end);
+	u32 bad = records_parse(job, text, len, why);
+	u64 rank = part_rank(cell, repeat);
+
+	if ((vm || end) && cell->rank <= rank) {
+		g_clear_pointer(&cell->vm, json_object_unref);
+		g_clear_pointer(&cell->end, json_object_unref);
+		cell->vm = vm;
+		cell->end = end;
+		return bad;
+	}
+	g_clear_pointer(&vm, json_object_unref);
+	g_clear_pointer(&end, json_object_unref);
+	cell->rank = rank;
 	return bad;
 }
 

@@ -16,5 +16,10 @@
 u32 records_read(struct job *job, const char *path, char **why);
 /* The same for text in memory. */
 u32 records_parse(struct job *job, const char *text, size_t len, char **why);
+/*
+ * The same for a repeat that had a VM of its own (repeat < 0: all of them had one). The cell's records `vm` and `end` are those of the first
+ * repeat whose end was not "done", else of the first one, in whatever order they come.
+ */
+u32 records_of_repeat(struct job *job, struct cell *cell, int repeat, const char *text, size_t len, char **why);
 
 #endif

@@ -183,6 +183,25 @@ static int choose_order(struct job *job, const struct run_options *opt)
 	return STATUS_DONE;
 }
 
+static int choose_resume(const struct job *job, const struct run_options *opt)
+{
+	if (!opt->resume)
+		return STATUS_DONE;
+	if (!opt->output) {
+		fb_err("--resume goes with -o FILE.json, beside which finished cells are kept");
+		return STATUS_BAD_INPUT;
+	}
+	if (job->trace_file || opt->save_snapshot) {
+		fb_err("--resume: a cell that is not run again writes no trace and no snapshot; leave out --trace and --save-snapshot");
+		return STATUS_BAD_INPUT;
+	}
+	if (job->engine == ENGINE_NESTED) {
+		fb_err("--resume: engine nested runs all cells in one machine and keeps none by itself; soft and kvm do");
+		return STATUS_HOST;
+	}
+	return STATUS_DONE;
+}
+
 /* Choose, and say on the first line what was chosen and why. */
 int run_choose(struct job *job, const struct run_options *opt)
 {
@@ -222,6 +241,8 @@ int run_choose(struct job *job, const struct run_options *opt)
 		status = choose_profile(job, opt);
 	if (!status)
 		status = choose_order(job, opt);
+	if (!status)
+		status = choose_resume(job, opt);
 	if (!status)
 		status = job_settle(job);
 	return !status && job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The command line of faultbed run and faultbed sweep, and what is decided from it. Main thread only. */
+/* The command line of faultbed run, and what is decided from it. Main thread only. */
 #ifndef HOST_TOOLS_RUN_OPTIONS_H
 #define HOST_TOOLS_RUN_OPTIONS_H
 
@@ -9,7 +9,7 @@ struct run_options {
 	char **set, **vary, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
-	gboolean console, all, quiet, no_snapshot, no_park, profile, interleave;
+	gboolean console, all, quiet, no_snapshot, no_park, profile, interleave, resume;
 	int jobs;
 };
 

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# faultbed run --resume: killed in the middle and run again, no cell is lost or run twice, and the result is that of a run that
+# was left alone. A part that is not as it was written, or is of something else, is not taken.
+
+. "$(dirname "$0")/../tap.sh"
+fb=$BUILD/faultbed
+export XDG_CACHE_HOME=$TAP_DIR/cache
+# shellcheck disable=SC2034
+TAP_TIMEOUT=300
+cd "$TAP_DIR" || exit 1
+
+# A VMM that tells which cells it was started for.
+cat >vmm <<EOT
+#!/bin/bash
+for a in "\$@"; do
+	[ "\$last" != --cell ] || echo "\$a" >>"$TAP_DIR/started"
+	last=\$a
+done
+exec "$BUILD/faultbed-vmm" "\$@"
+EOT
+chmod +x vmm
+export FAULTBED_VMM=$TAP_DIR/vmm
+run=("$fb" run -q "$TOP/scenarios/null-pair.ini" --set run.repeat=2 --vary "topology=1x2x1,2x1x1" --vary knob.fault_path=vma_lock,mmap_lock,speculative
+	--vary memory=256MiB,128MiB --resume)
+
+without_provenance()
+{
+	sed '/^  "provenance": {$/,$d' "$1"
+}
+
+tap_ok "left alone it runs" "${run[@]}" -o whole.json
+tap_is "each cell once" "$(sort -u started | wc -l) of $(wc -l <started)" "12 of 12"
+
+: >started
+"${run[@]}" -o killed.json >/dev/null 2>&1 &
+pid=$!
+for _ in $(seq 600); do
+	[ "$(find killed.json.parts -name '*.jsonl' 2>/dev/null | wc -l)" -lt 4 ] || break
+	sleep 0.05
+done
+kill -9 $pid
+wait $pid 2>/dev/null
+kept=$(find killed.json.parts -name '*.jsonl' | wc -l)
+tap_ok "killed in the middle ($kept of 12 cells were finished)" test "$kept" -ge 4 -a "$kept" -lt 12
+tap_ok "there is no result yet" test ! -e killed.json
+: >started
+tap_run "${run[@]}" -o killed.json
+tap_is "it goes on" "$RC" 0
+tap_like "says how much there was" "$ERR" "$kept of 12 were finished before"
+tap_is "and runs the others, each once" "$(sort -u started | wc -l) of $(wc -l <started)" "$((12 - kept)) of $((12 - kept))"
+tap_ok "the result is that of the run left alone" cmp <(without_provenance whole.json) <(without_provenance killed.json)
+: >started
+tap_ok "finished, it runs nothing" "${run[@]}" -o killed.json
+tap_is "no cell" "$(wc -l <started)" 0
+tap_ok "with the same result" cmp <(without_provenance whole.json) <(without_provenance killed.json)
+
+# --- parts that are not to be taken ---
+
+parts=(killed.json.parts/*.jsonl)
+sed -i 's/"faults_per_s"/"faultz_per_s"/' "${parts[0]}"
+truncate -s -100 "${parts[1]}"
+: >"${parts[2]}"
+head -c 3000 /dev/urandom >"${parts[3]}"
+: >started
+tap_run "${run[@]}" -o killed.json
+tap_is "changed, cut off, empty and rubbish: those four run again" "$RC $(wc -l <started)" "0 4"
+tap_is "and each is named" "$(grep -c 'not as it was written' <<<"$ERR")" 4
+tap_ok "with the same result" cmp <(without_provenance whole.json) <(without_provenance killed.json)
+: >started
+tap_ok "other seeds" "${run[@]}" --set run.seed=7 --set vm.topology=1x2x1 --set vm.memory=256MiB -o killed.json
+tap_is "are other cells" "$(wc -l <started)" 3
+cp "$BUILD/initramfs.cpio" other.cpio
+printf '\0\0\0\0' >>other.cpio
+: >started
+tap_ok "another initramfs by that name" "${run[@]}" --set vm.topology=1x2x1 --set vm.memory=256MiB --initrd other.cpio -o killed.json
+printf '\0\0\0\0' >>other.cpio
+tap_ok "and other contents" "${run[@]}" --set vm.topology=1x2x1 --set vm.memory=256MiB --initrd other.cpio -o killed.json
+tap_is "is another one each time" "$(wc -l <started)" 6
+
+# Repeats by turns are parts of their own.
+turns=("${run[@]}" --interleave --set vm.topology=1x2x1 --set vm.memory=256MiB -o turns.json)
+tap_ok "repeats by turns" "${turns[@]}"
+without_provenance turns.json >turns.part
+parts=(turns.json.parts/*.jsonl)
+tap_is "a part for each" "${#parts[@]}" 6
+rm "${parts[0]}" "${parts[3]}"
+: >started
+tap_ok "two of which are gone" "${turns[@]}"
+tap_is "those two run again" "$(wc -l <started)" 2
+tap_ok "and all are in their places" cmp turns.part <(without_provenance turns.json)
+
+# --- what cannot be ---
+
+tap_run flock killed.json.parts/lock "${run[@]}" -o killed.json
+tap_is "two at once: refused" "$RC" 2
+tap_like "and said why" "$ERR" 'another run with --resume'
+tap_run "${run[@]}"
+tap_is "without -o: status 2" "$RC" 2
+tap_run "${run[@]}" -o r.json --trace t.txt
+tap_is "with --trace: status 2" "$RC" 2
+tap_run "${run[@]}" -o r.json --engine nested --set vm.cost_model=auto
+tap_is "nested: status 3" "$RC" 3
+: >file.parts
+tap_run "${run[@]}" -o file
+tap_is "a file where the folder goes: status 2" "$RC" 2
+tap_done
