@@ -97,7 +97,7 @@ UNIT_top := console cost-change cost-file json-text lockstep report scenario sna
 UNIT_front := compare measure records summary
 
 # The soft engine's instructions against the host's: one program, tests/isa/NAME.c.
-ISA := compare families flags generate hand isa-test native soft special values
+ISA := compare families flags generate hand isa-test maker native soft special values
 
 # --- tests that are not C: executables that speak TAP ---
 

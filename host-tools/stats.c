@@ -140,7 +140,8 @@ void holm_adjust(double *p, u32 n)
 		order[i] = &p[i];
 		tests += !isnan(p[i]);
 	}
-	qsort(order, n, sizeof(*order), by_value);
+	if (n)
+		qsort(order, n, sizeof(*order), by_value);
 	for (i = 0; i < tests; i++) {
 		most = MAX(most, MIN(*order[i] * (tests - i), 1));
 		*order[i] = most;

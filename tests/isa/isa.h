@@ -113,6 +113,11 @@ bool isa_equal(const struct isa_snippet *s, const struct isa_outcome *a, const s
 void isa_explain(FILE *f, const struct isa_snippet *s, const struct isa_image *image, const struct isa_outcome *native,
 		 const struct isa_outcome *soft);
 
+/* --- maker.c --- */
+
+/* Outcomes that are not equal: is that a difference between the makers of CPUs that is known? */
+bool isa_differs_by_maker(const struct isa_snippet *s, const struct isa_outcome *native, const struct isa_outcome *soft);
+
 /* --- hand.c: what a generator rarely hits --- */
 
 u32 isa_nr_hand(void);
