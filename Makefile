@@ -65,8 +65,8 @@ SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-
 SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-topology compare compare-match compare-show cpio direct experiment front initramfs \
-	job measure nested parts records result-json result-read run-choose show show-profile show-table stats summary
+SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct experiment front initramfs \
+	job measure nested part-file parts records result-json result-read run-choose run-options show show-profile show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util

@@ -63,7 +63,7 @@ static struct run *run_start(struct job *job, const struct part *part, const cha
 		.argv = r->argv, .signals = &job->signals, .err = on_line, .out_null = !job->console, .dumps = true,
 		.ctx = r, .deadline = g_get_monotonic_time() + job_cell_limit_us(job, cell),
 	};
-	fb_info("cell %u/%u: %s", r->cell + 1, job->cells->len, cell->name);
+	fb_info("cell %u/%u: %s", cell->nr, job->matrix, cell->name);
 	if (child_start(&r->child))
 		return r;
 	run_free(r);

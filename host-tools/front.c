@@ -156,6 +156,20 @@ u64 front_available_mib(void)
 	return line ? g_ascii_strtoull(line + strlen("MemAvailable:"), NULL, 10) / 1024 : unknown;
 }
 
+char *front_proc_value(const char *path, const char *key)
+{
+	g_autofree char *text = NULL;
+
+	if (g_file_get_contents(path, &text, NULL, NULL)) {
+		const char *at = strstr(text, key), *colon = at ? strchr(at, ':') : NULL;
+		const char *end = colon ? strchr(colon, '\n') : NULL;
+
+		if (end)
+			return g_strstrip(g_strndup(colon + 1, end - colon - 1));
+	}
+	return g_strdup("");
+}
+
 char *front_output_of(const char *const *argv)
 {
 	char *out = NULL;

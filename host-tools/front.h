@@ -33,6 +33,8 @@ char *front_qemu(void);				/* FAULTBED_QEMU, or found in PATH; NULL if there is 
 
 /* Memory that the host can give, MiB; more than any host has if it does not tell. */
 u64 front_available_mib(void);
+/* The value of "KEY : VALUE" or "KEY: VALUE" in a file of /proc; "" if it is not there. g_free(). */
+char *front_proc_value(const char *path, const char *key);
 /* Standard output of a command without its last newline, NULL if it could not be run or failed. */
 char *front_output_of(const char *const *argv);
 /* "1,234,567" and the like, g_free(). */
@@ -42,6 +44,7 @@ char *front_duration(double ns);
 
 /* The commands; argv[0] is the command's own name. Each returns an exit status. */
 int cmd_run(int argc, char **argv);
+int cmd_sweep(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_compare(int argc, char **argv);

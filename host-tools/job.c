@@ -123,6 +123,7 @@ static struct cell *cell_new(const struct job *job, u32 i)
 	struct cell *cell = g_new0(struct cell, 1);
 	g_autoptr(GPtrArray) set = g_ptr_array_new();
 
+	cell->nr = i + 1;
 	cell->set = scenario_cell(job->scenario, i);
 	cell->name = cell_name(cell->set);
 	cell->repeats = json_array_new();
@@ -222,7 +223,8 @@ struct job *job_new(const char *path, GPtrArray *set)
 		fb_err("no folder for temporary files: %s", err->message);
 		goto fail;
 	}
-	for (u32 i = 0; i < scenario_cells(job->scenario); i++) {
+	job->matrix = scenario_cells(job->scenario);
+	for (u32 i = 0; i < job->matrix; i++) {
 		struct cell *cell = cell_new(job, i);
 
 		if (!cell)
@@ -363,6 +365,18 @@ char **job_argv(const struct job *job, const struct cell *cell, int repeat, cons
 	return (char **)g_ptr_array_free(argv, FALSE);
 }
 
+char *job_trace_input(const struct cell *cell, const char *value)
+{
+	static const char trace[] = "trace:";
+	g_autofree char *dir = g_path_get_dirname(cell->scenario->path), *path = NULL;
+
+	if (!g_str_has_prefix(value, trace))
+		return NULL;
+	value += strlen(trace);
+	path = g_path_is_absolute(value) ? g_strdup(value) : g_build_filename(dir, value, NULL);
+	return g_canonicalize_filename(path, NULL);
+}
+
 u64 job_disk_bytes(const struct cell *cell)
 {
 	GStatBuf st;
@@ -391,7 +405,7 @@ void job_vmm_line(struct job *job, u32 i, const char *line)
 		if (g_str_has_prefix(line, cell->name) &&
 		    g_str_has_prefix(line + strlen(cell->name), ": "))
 			line += strlen(cell->name) + 2;
-		fb_info("cell %u/%u: %s", i + 1, job->cells->len, line);
+		fb_info("cell %u/%u: %s", cell->nr, job->matrix, line);
 		return;
 	}
 	/* The first error is the cause; further ones tell what followed. */

@@ -19,6 +19,7 @@
 struct parts;
 
 struct cell {
+	u32 nr;			/* of the matrix, as people count */
 	char *name;		/* "ipi.remote=none", for people and for the records */
 	char **set;		/* what [vary] sets in it, "section.key=value" */
 	struct scenario *scenario;	/* with that set: one cell */
@@ -40,7 +41,8 @@ struct job {
 	char *path;		/* the scenario's, as given */
 	GPtrArray *set;		/* the user's --set, in order */
 	struct scenario *scenario;
-	GPtrArray *cells;	/* struct cell */
+	GPtrArray *cells;	/* struct cell; those of the matrix that are run */
+	u32 matrix;		/* how many cells there are in all */
 	enum scenario_engine engine;	/* chosen: kvm, soft or nested */
 	char **snapshot;	/* soft: the VMM's options about snapshots, NULL = none */
 	char **trace;		/* the VMM's options about traces but for the file, NULL = no trace */
@@ -74,6 +76,8 @@ char *job_trace_file(const struct job *job, u32 i);
  */
 char **job_argv(const struct job *job, const struct cell *cell, int repeat, const char *vmm, const char *kernel, const char *initrd,
 		const char *disk, const char *records);
+/* The file that a value of [inject] reads its delays from; NULL if it reads none. g_free(). */
+char *job_trace_input(const struct cell *cell, const char *value);
 /* What of the host's memory the guest's writes to its disk can take, bytes: all of it. */
 u64 job_disk_bytes(const struct cell *cell);
 /*

@@ -14,6 +14,7 @@ static const struct {
 } commands[] = {
 	{ "run",
 	  "run a scenario, print its table, write the result", cmd_run },
+	{ "sweep", "run a matrix: goes on where it was, here or on many hosts", cmd_sweep },
 	{ "show", "print a result again", cmd_show },
 	{ "profile", "where the time of a result went", cmd_profile },
 	{ "compare", "what changed between results, and is it noise?", cmd_compare },

@@ -49,20 +49,11 @@ static char *absolute(const char *path)
 /* Traces that a cell's distributions read; the VMM will look for them where they are here. */
 static void add_traces(struct cpio *c, const struct cell *cell, GHashTable *there)
 {
-	g_autofree char *dir = g_path_get_dirname(cell->scenario->path);
-
 	for (u32 i = 0; i < cell->scenario->inject_value->len; i++) {
-		const char *value = cell->scenario->inject_value->pdata[i];
+		char *path = job_trace_input(cell, cell->scenario->inject_value->pdata[i]);
 
-		if (!g_str_has_prefix(value, "trace:"))
+		if (!path)
 			continue;
-		value += strlen("trace:");
-
-		g_autofree char *joined = g_path_is_absolute(value)
-						  ? g_strdup(value)
-						  : g_build_filename(dir, value, NULL);
-		char *path = absolute(joined);
-
 		if (g_hash_table_contains(there, path)) {
 			g_free(path);
 			continue;
@@ -267,7 +258,7 @@ static void on_at_line(struct appliance *a, const char *line)
 
 		a->cell = a->first + n;
 		a->in_cell = true;
-		fb_info("cell %u/%u: %s", a->cell + 1, a->job->cells->len, cell->name);
+		fb_info("cell %u/%u: %s", cell->nr, a->job->matrix, cell->name);
 		a->child.deadline = now + job_cell_limit_us(a->job, cell) * CELL_SLACK;
 	} else if (!strcmp(line, "@done")) {
 		a->done = true;

@@ -1,104 +1,99 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Finished parts of a run, on the disk. See parts.h. */
+#define _GNU_SOURCE
 #include "parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <glib/gstdio.h>
 
 #include "base/log.h"
-#include "json-text.h"
 #include "records.h"
-#include "summary.h"
 
-/* Changes when parts of before mean something else. */
-#define PARTS_FORMAT	"faultbed-part/1"
+/* Cells of which parts of something else are there: so many are named. */
+#define MAX_NAMED	3u
 
 struct parts {
 	char *dir;
 	int lock;
-	GHashTable *sums;	/* a file's path to the checksum of what is in it */
+	bool retry;
+	GHashTable *sums;	/* part_of() */
+	GHashTable *there;	/* what the folder had, "CELL\nREPEAT" to part_file without its records; NULL = not looked */
+	u32 others;		/* cells for which that was something else */
 };
 
-/* --- keys --- */
-
-/* Of the file's contents; each is read once. */
-static const char *file_sum(struct parts *p, const char *path)
+char *parts_folder(const char *output)
 {
-	const char *known = g_hash_table_lookup(p->sums, path);
-	g_autoptr(GMappedFile) map = NULL;
-	char *sum;
-
-	if (known)
-		return known;
-	map = g_mapped_file_new(path, FALSE, NULL);
-	sum = map ? g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)g_mapped_file_get_contents(map),
-						g_mapped_file_get_length(map))
-		  : g_strdup("none");
-	g_hash_table_insert(p->sums, g_strdup(path), sum);
-	return sum;
+	return g_strconcat(output, ".parts", NULL);
 }
 
-static void add(GChecksum *sum, const char *text)
+/* --- locks --- */
+
+/* 0, or -errno: -EAGAIN if somebody else has it. (POSIX's older ones would be gone as soon as anything here closed that file.) */
+static int lock_byte(int fd, short type, off_t at)
 {
-	/* With its end, so that two texts are not the same as their parts otherwise parted. */
-	g_checksum_update(sum, (const guchar *)text, (gssize)strlen(text) + 1);
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
+
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return 0;
+	return errno == EACCES ? -EAGAIN : -errno;
 }
 
-static void add_file(struct parts *p, GChecksum *sum, const char *path)
+static int lock_cells(const struct parts *p, const struct job *job)
 {
-	add(sum, path ? file_sum(p, path) : "");
+	int err = 0;
+
+	for (u32 i = 0; !err && i < job->cells->len; i++) {
+		const struct cell *cell = job->cells->pdata[i];
+
+		err = lock_byte(p->lock, F_WRLCK, cell->nr);
+		if (err == -EAGAIN)
+			fb_err("cell %u, %s, is being run by another faultbed, into %s: wait for it", cell->nr, cell->name, p->dir);
+	}
+	return err;
 }
 
-static char *part_path(struct parts *p, const struct job *job, u32 i, int repeat)
+static int lock_all(const struct parts *p, const struct job *job, bool some)
 {
-	const struct cell *cell = job->cells->pdata[i];
-	g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-	g_autoptr(GPtrArray) keys = scenario_effective(cell->scenario);
-	g_autofree char *vmm = front_vmm();
-	g_autofree char *rest = g_strdup_printf("%s %d %d %d", engine_name(job->engine), repeat, job->profile, job->no_park);
-	g_autofree char *name = NULL;
+	int err = lock_byte(p->lock, some ? F_RDLCK : F_WRLCK, 0);
 
-	add(sum, PARTS_FORMAT);
-	add(sum, cell->name);
-	for (u32 k = 0; k < keys->len; k++)
-		add(sum, keys->pdata[k]);
-	/* What was set for all cells since they were read. */
-	for (u32 k = 0; k < job->set->len; k++)
-		add(sum, job->set->pdata[k]);
-	add_file(p, sum, vmm);
-	add_file(p, sum, cell->kernel);
-	add_file(p, sum, cell->initrd);
-	add_file(p, sum, cell->disk);
-	add_file(p, sum, cell->cost_model);
-	add(sum, rest);
-	name = g_strdup_printf("%.32s.jsonl", g_checksum_get_string(sum));
-	return g_build_filename(p->dir, name, NULL);
+	if (err == -EAGAIN)
+		fb_err("%s: another faultbed is running this matrix; wait for it, or name another -o", p->dir);
+	else if (!err && some)
+		err = lock_cells(p, job);
+	if (err && err != -EAGAIN)
+		fb_err("%s: cannot be locked: %s; -o on another file system?", p->dir, g_strerror(-err));
+	return err;
 }
 
-/* --- files --- */
+/* --- folder --- */
 
-struct parts *parts_open(const char *output, int *status)
+static void free_part(void *f)
+{
+	part_file_free(f);
+}
+
+struct parts *parts_open(const char *output, const struct job *job, bool some, bool retry, int *status)
 {
 	struct parts *p = g_new0(struct parts, 1);
 	g_autofree char *lock = NULL;
 
-	p->dir = g_strconcat(output, ".parts", NULL);
+	p->dir = parts_folder(output);
 	p->lock = -1;
+	p->retry = retry;
 	p->sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	/* One of many need not look at what the others wrote. */
+	p->there = some ? g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_part) : NULL;
 	lock = g_build_filename(p->dir, "lock", NULL);
 	*status = STATUS_BAD_INPUT;
 	if (g_mkdir_with_parents(p->dir, 0777))
-		fb_err("%s: %s; --resume keeps finished cells there", p->dir, g_strerror(errno));
+		fb_err("%s: %s; finished cells are kept there", p->dir, g_strerror(errno));
 	else if ((p->lock = g_open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0)
 		fb_err("%s: %s", lock, g_strerror(errno));
-	else if (flock(p->lock, LOCK_EX | LOCK_NB))
-		fb_err("%s: another run with --resume is at %s; wait for it, or name another -o", p->dir, output);
-	else
+	else if (!lock_all(p, job, some))
 		return p;
 	parts_close(p);
 	return NULL;
@@ -108,81 +103,107 @@ void parts_close(struct parts *p)
 {
 	if (p->lock >= 0)
 		close(p->lock);
+	g_clear_pointer(&p->there, g_hash_table_unref);
 	g_hash_table_unref(p->sums);
 	g_free(p->dir);
 	g_free(p);
 }
 
-/* The first line: how the part ended, and what the rest of the file has to be. */
-static char *header_text(int status, const char *why, const char *records, size_t len)
-{
-	g_autofree char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)records, len);
-	JsonObject *o = json_object_new();
-	g_autoptr(JsonNode) node = json_node_init_object(json_node_alloc(), o);
-
-	json_object_set_string_member(o, "part", PARTS_FORMAT);
-	json_object_set_int_member(o, "status", status);
-	json_object_set_string_member(o, "why", why ? why : "");
-	json_object_set_string_member(o, "sha256", sum);
-	json_object_unref(o);
-	return json_text(node);
-}
-
 void parts_keep(struct parts *p, const struct job *job, u32 i, int repeat, int status, const char *records)
 {
 	const struct cell *cell = job->cells->pdata[i];
-	g_autofree char *path = part_path(p, job, i, repeat), *text = NULL, *header = NULL, *all = NULL;
+	g_autoptr(JsonObject) of = part_of(job, cell, p->sums);
+	g_autofree char *name = part_name(cell, repeat, of), *path = g_build_filename(p->dir, name, NULL);
+	g_autofree char *text = NULL, *all = NULL;
 	g_autoptr(GError) err = NULL;
-	size_t len;
 
 	if (status != STATUS_DONE && status != STATUS_COMMAND_FAILED && status != STATUS_GUEST_DIED)
 		return;
-	if (!g_file_get_contents(records, &text, &len, &err))
-		goto fail;
-	header = header_text(status, cell->why, text, len);
-	all = g_strconcat(header, "\n", text, NULL);
-	if (g_file_set_contents_full(path, all, -1, G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE, 0666, &err))
-		return;
-fail:
+	if (g_file_get_contents(records, &text, NULL, &err)) {
+		all = part_text(cell, repeat, of, status, text);
+		if (g_file_set_contents_full(path, all, -1, G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE, 0666, &err))
+			return;
+	}
 	fb_warn("cell %s: it will have to be run again if this run does not end: %s", cell->name, err->message);
 }
 
-/* NULL if it is none, or was changed since. */
-static JsonNode *read_header(const char *text, const char *rest)
-{
-	g_autofree char *line = g_strndup(text, (gsize)(rest - text));
-	g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, rest, -1);
-	g_autoptr(JsonNode) node = json_from_string(line, NULL);
-	JsonObject *o = node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+/* --- what is there --- */
 
-	if (!o || strcmp(summary_string(o, "part", ""), PARTS_FORMAT) || strcmp(summary_string(o, "sha256", ""), sum))
-		return NULL;
-	return g_steal_pointer(&node);
+static char *index_key(const char *cell, int repeat)
+{
+	return g_strdup_printf("%s\n%d", cell, repeat);
+}
+
+static GHashTable *look(const char *folder)
+{
+	GHashTable *there = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_part);
+	GDir *dir = g_dir_open(folder, 0, NULL);
+	const char *name;
+
+	while (dir && (name = g_dir_read_name(dir))) {
+		g_autofree char *path = g_build_filename(folder, name, NULL), *bad = NULL;
+		part_file *f = g_str_has_suffix(name, ".jsonl") ? part_read(path, &bad) : NULL;
+
+		if (!f)
+			continue;
+		g_clear_pointer(&f->records, g_free);
+		g_hash_table_replace(there, index_key(f->cell, f->repeat), f);
+	}
+	if (dir)
+		g_dir_close(dir);
+	return there;
+}
+
+/* There is no part of this; if there is one of the same name, say why it is not taken. */
+static void say_why_not(struct parts *p, const struct cell *cell, int repeat, JsonObject *of)
+{
+	g_autofree char *key = index_key(cell->name, repeat), *differs = NULL;
+	part_file *f;
+
+	if (!p->there)
+		p->there = look(p->dir);
+	f = g_hash_table_lookup(p->there, key);
+	if (!f || ++p->others > MAX_NAMED + 1)
+		return;
+	if (p->others > MAX_NAMED) {
+		fb_info("and so for more cells");
+		return;
+	}
+	differs = part_differs(f->of, of);
+	fb_info("cell %u, %s: what was kept is not taken: %s", cell->nr, cell->name, differs ? differs : "it is of another host");
+}
+
+void parts_put(struct job *job, struct cell *cell, const part_file *f)
+{
+	g_autofree char *why = NULL;
+
+	cell->status = front_worse(cell->tried ? cell->status : STATUS_DONE, f->status);
+	cell->tried = true;
+	if (*f->why && !cell->why)
+		cell->why = g_strdup(f->why);
+	if (records_of_repeat(job, cell, f->repeat, f->records, strlen(f->records), &why))
+		fb_warn("%s: lines that are no records of cell %s; the first: %s", f->path, cell->name, why);
+	if (f->repeat < 0)
+		job_cell_check(cell);
 }
 
 bool parts_take(struct parts *p, struct job *job, u32 i, int repeat)
 {
 	struct cell *cell = job->cells->pdata[i];
-	g_autofree char *path = part_path(p, job, i, repeat), *text = NULL, *why = NULL;
-	g_autoptr(JsonNode) header = NULL;
-	const char *rest;
+	g_autoptr(JsonObject) of = part_of(job, cell, p->sums);
+	g_autofree char *name = part_name(cell, repeat, of), *path = g_build_filename(p->dir, name, NULL), *bad = NULL;
+	g_autoptr(part_file) f = part_read(path, &bad);
 
-	if (!g_file_get_contents(path, &text, NULL, NULL))
-		return false;
-	rest = strchr(text, '\n');
-	header = rest ? read_header(text, ++rest) : NULL;
-	if (!header) {
-		fb_warn("%s: not as it was written; cell %s is run again", path, cell->name);
+	if (bad) {
+		fb_warn("%s: %s; cell %s is run again", path, bad, cell->name);
 		return false;
 	}
-
-	JsonObject *o = json_node_get_object(header);
-	const char *reason = summary_string(o, "why", "");
-
-	cell->status = front_worse(cell->tried ? cell->status : STATUS_DONE, (int)summary_number(o, "status", STATUS_INTERNAL));
-	cell->tried = true;
-	if (*reason && !cell->why)
-		cell->why = g_strdup(reason);
-	records_of_repeat(job, cell, repeat, rest, strlen(rest), &why);
+	if (!f) {
+		say_why_not(p, cell, repeat, of);
+		return false;
+	}
+	if (p->retry && f->status != STATUS_DONE)
+		return false;
+	parts_put(job, cell, f);
 	return true;
 }

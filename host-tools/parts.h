@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Finished parts of a run (a cell, or one repeat of it) as files beside its result, RESULT.json.parts/KEY.jsonl, so that a run that was
- * ended, by whatever, goes on where it was (faultbed run --resume).
+ * Finished parts of a run (part-file.h) beside its result, RESULT.json.parts/KEY.jsonl, so that a run that was ended, by whatever, goes on
+ * where it was, and so that several hosts can each run some of the cells.
  *
- * The key is a checksum of all that a part's records depend on: every key of its scenario, the contents of kernel, initramfs, disk, cost
- * model and VMM, and the options. So a part of anything else is never taken for this one's. A file has its name only when it is whole
- * and on the disk. Main thread only.
+ * The key is a checksum of all that a part's records depend on. So a part of anything else is never taken for this one's. RESULT.json.parts/lock
+ * is locked: its byte 0 by a run of the whole matrix for itself, by runs of some cells together; byte N by one that runs cell N. The locks
+ * go with the process. Main thread only.
  */
 #ifndef HOST_TOOLS_PARTS_H
 #define HOST_TOOLS_PARTS_H
 
-#include "job.h"
+#include "part-file.h"
 
+/* The folder of the result at `output`; g_free(). */
+char *parts_folder(const char *output);
 /*
- * Those of the result at `output`; makes the folder and locks it. NULL (reported) if it cannot be made, or another run is at it: then
- * *status is an enum status.
+ * Makes the folder and locks it. With `some` the job has just some cells of the matrix, and others may be run by others now. With `retry` parts
+ * that did not end well are not taken. NULL (reported) if that cannot be, or another run is at it: then *status is an enum status.
  */
-struct parts *parts_open(const char *output, int *status);
+struct parts *parts_open(const char *output, const struct job *job, bool some, bool retry, int *status);
 void parts_close(struct parts *p);
 /* If this part was finished before: put it into the job. repeat < 0: all repeats of the cell. */
 bool parts_take(struct parts *p, struct job *job, u32 cell, int repeat);
@@ -25,5 +27,7 @@ bool parts_take(struct parts *p, struct job *job, u32 cell, int repeat);
  * file that cannot be written is a warning.
  */
 void parts_keep(struct parts *p, const struct job *job, u32 cell, int repeat, int status, const char *records);
+/* Put what a part has into its cell. */
+void parts_put(struct job *job, struct cell *cell, const part_file *f);
 
 #endif

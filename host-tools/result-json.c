@@ -80,25 +80,10 @@ static JsonObject *cell_json(const struct job *job, const struct cell *cell)
 	return o;
 }
 
-/* The value of "KEY : VALUE" or "KEY: VALUE" in a file of /proc; "" if it is not there. */
-static char *proc_value(const char *path, const char *key)
-{
-	g_autofree char *text = NULL;
-
-	if (g_file_get_contents(path, &text, NULL, NULL)) {
-		const char *at = strstr(text, key), *colon = at ? strchr(at, ':') : NULL;
-		const char *end = colon ? strchr(colon, '\n') : NULL;
-
-		if (end)
-			return g_strstrip(g_strndup(colon + 1, end - colon - 1));
-	}
-	return g_strdup("");
-}
-
 static JsonObject *host_json(void)
 {
-	g_autofree char *cpu = proc_value("/proc/cpuinfo", "model name");
-	g_autofree char *memory = proc_value("/proc/meminfo", "MemTotal");
+	g_autofree char *cpu = front_proc_value("/proc/cpuinfo", "model name");
+	g_autofree char *memory = front_proc_value("/proc/meminfo", "MemTotal");
 	JsonObject *o = json_object_new();
 	struct utsname u;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What faultbed run decides before it runs anything: the engine, and whether that has what is asked for. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -188,17 +189,56 @@ static int choose_resume(const struct job *job, const struct run_options *opt)
 	if (!opt->resume)
 		return STATUS_DONE;
 	if (!opt->output) {
-		fb_err("--resume goes with -o FILE.json, beside which finished cells are kept");
+		fb_err("finished cells are kept beside the result: name that, -o FILE.json");
 		return STATUS_BAD_INPUT;
 	}
 	if (job->trace_file || opt->save_snapshot) {
-		fb_err("--resume: a cell that is not run again writes no trace and no snapshot; leave out --trace and --save-snapshot");
+		fb_err("a cell that was finished before writes no trace and no snapshot; leave out --trace and --save-snapshot");
 		return STATUS_BAD_INPUT;
 	}
 	if (job->engine == ENGINE_NESTED) {
-		fb_err("--resume: engine nested runs all cells in one machine and keeps none by itself; soft and kvm do");
+		fb_err("engine nested runs all cells in one machine and keeps none by itself; soft and kvm do");
 		return STATUS_HOST;
 	}
+	return STATUS_DONE;
+}
+
+/* "3", "1-4,7" */
+static int parse_cells(const char *text, u32 nr, bool *want)
+{
+	g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+
+	for (char **p = parts; *p; p++) {
+		g_auto(GStrv) ends = g_strsplit(*p, "-", 2);
+		guint64 first = 0, last = 0;
+		bool ok = ends[0] && g_ascii_string_to_unsigned(ends[0], 10, 1, nr, &first, NULL) &&
+			  g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10, 1, nr, &last, NULL) && first <= last;
+
+		if (!ok) {
+			fb_err("--cells %s: numbers of cells, 1 to %u, such as 1-3,7", text, nr);
+			return -EINVAL;
+		}
+		memset(want + first - 1, true, last - first + 1);
+	}
+	return 0;
+}
+
+/* The others are somebody else's. */
+static int choose_cells(struct job *job, const struct run_options *opt)
+{
+	g_autofree bool *want = g_new0(bool, job->cells->len);
+
+	if (!opt->cells)
+		return STATUS_DONE;
+	if (job->interleave) {
+		fb_err("--cells: cells that are compared on the host's clock, or with --interleave, take turns on one host; run them all there");
+		return STATUS_BAD_INPUT;
+	}
+	if (parse_cells(opt->cells, job->cells->len, want))
+		return STATUS_BAD_INPUT;
+	for (u32 i = job->cells->len; i-- > 0;)
+		if (!want[i])
+			g_ptr_array_remove_index(job->cells, i);
 	return STATUS_DONE;
 }
 
@@ -245,5 +285,8 @@ int run_choose(struct job *job, const struct run_options *opt)
 		status = choose_resume(job, opt);
 	if (!status)
 		status = job_settle(job);
+	/* What is settled is so for all cells. */
+	if (!status)
+		status = choose_cells(job, opt);
 	return !status && job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The command line of faultbed run, and what is decided from it. Main thread only. */
+/* The command line of faultbed run and faultbed sweep, and what is decided from it. Main thread only. */
 #ifndef HOST_TOOLS_RUN_OPTIONS_H
 #define HOST_TOOLS_RUN_OPTIONS_H
 
@@ -11,12 +11,30 @@ struct run_options {
 	char *trace, *trace_events, *trace_from;
 	gboolean console, all, quiet, no_snapshot, no_park, profile, interleave, resume;
 	int jobs;
+	/* faultbed sweep only. */
+	char *cells;		/* run just these, into the folder of finished parts */
+	gboolean retry;		/* do not take parts that did not end well */
 };
+
+/* For g_option_context_set_main_group(). */
+GOptionGroup *run_options_group(struct run_options *opt);
+void run_options_clear(struct run_options *opt);
+/*
+ * The options that stand for a --set, and the --set: for job_new(). NULL (reported) if one of them does not. Paths are the caller's, so
+ * they are made absolute.
+ */
+GPtrArray *run_sets(const struct run_options *opt);
 
 /*
  * Choose the engine, say on the first line which and why, and settle all of the job that hangs on it. An enum status, reported: bad
  * input, or what this host or engine does not have.
  */
 int run_choose(struct job *job, const struct run_options *opt);
+/* All of it: read the scenario, choose, run, show, write. An enum status. The arguments are for the result's provenance. */
+int run_file(const struct run_options *opt, int argc, char **argv);
+/* Of a job whose cells have been run: show the result and write it. `status`, or a worse one. */
+int run_result(struct job *job, const struct run_options *opt, int status, int argc, char **argv);
+/* The time of day, for a job's begin and finish; g_free(). */
+char *run_now(void);
 
 #endif

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# faultbed run --resume: killed in the middle and run again, no cell is lost or run twice, and the result is that of a run that
-# was left alone. A part that is not as it was written, or is of something else, is not taken.
+# faultbed sweep (and run --resume): killed in the middle and run again, no cell is lost or run twice, and the result is that of a run that
+# was left alone. A part that is not as it was written, or is of something else, is not taken. Several run some of the cells each.
 
 . "$(dirname "$0")/../tap.sh"
 fb=$BUILD/faultbed
@@ -22,15 +22,16 @@ exec "$BUILD/faultbed-vmm" "\$@"
 EOT
 chmod +x vmm
 export FAULTBED_VMM=$TAP_DIR/vmm
-run=("$fb" run -q "$TOP/scenarios/null-pair.ini" --set run.repeat=2 --vary "topology=1x2x1,2x1x1" --vary knob.fault_path=vma_lock,mmap_lock,speculative
-	--vary memory=256MiB,128MiB --resume)
+run=("$fb" sweep -q "$TOP/scenarios/null-pair.ini" --set run.repeat=1 --vary "topology=1x2x1,2x1x1" --vary knob.fault_path=vma_lock,mmap_lock,speculative
+	--vary memory=256MiB,128MiB)
 
 without_provenance()
 {
 	sed '/^  "provenance": {$/,$d' "$1"
 }
 
-tap_ok "left alone it runs" "${run[@]}" -o whole.json
+tap_ok "left alone it runs" "$fb" run "${run[@]:2}" -o whole.json
+tap_ok "and keeps no parts" test ! -e whole.json.parts
 tap_is "each cell once" "$(sort -u started | wc -l) of $(wc -l <started)" "12 of 12"
 
 : >started
@@ -79,8 +80,49 @@ printf '\0\0\0\0' >>other.cpio
 tap_ok "and other contents" "${run[@]}" --set vm.topology=1x2x1 --set vm.memory=256MiB --initrd other.cpio -o killed.json
 tap_is "is another one each time" "$(wc -l <started)" 6
 
+# The axes may grow.
+: >started
+small=(--set vm.topology=1x2x1 --set vm.memory=256MiB)
+tap_run "${run[@]}" "${small[@]}" --vary seed=1,2 -o grown.json
+tap_is "two seeds, three knobs" "$RC $(wc -l <started)" "0 6"
+: >started
+tap_ok "and a third seed" "${run[@]}" "${small[@]}" --vary seed=1,3,2 -o grown.json
+tap_is "is all that is run" "$(wc -l <started)" 3
+
+# What a delay is read from is part of what a cell is.
+printf '1us\n2us\n' >delays
+traced=("${run[@]}" "${small[@]}" --set "inject.ipi.all=trace:$TAP_DIR/delays" -o traced.json)
+tap_ok "delays of a file" "${traced[@]}"
+printf '3us\n2us\n' >delays
+: >started
+tap_run "${traced[@]}"
+tap_is "that changed: its cells are run again" "$RC $(wc -l <started)" "0 3"
+tap_like "and it says why" "$ERR" 'what was kept is not taken: another trace of inject.ipi.all'
+
+# How it ended.
+: >started
+failing=("${run[@]}" "${small[@]}" --set 'run.command=exit 3' --vary knob.fault_path=vma_lock -o failing.json)
+tap_run "${failing[@]}"
+tap_is "a cell whose command fails" "$RC" 1
+tap_run "${failing[@]}"
+tap_is "is finished" "$RC $(wc -l <started)" "1 1"
+tap_run "${failing[@]}" --retry
+tap_is "unless one wants it again" "$RC $(wc -l <started)" "1 2"
+
+# Some cells each, as several hosts would.
+: >started
+for some in 1-5 8,6-7 9-12; do
+	tap_run "${run[@]}" -o hosts.json --cells $some
+	tap_is "cells $some: status 0" "$RC" 0
+	tap_ok "cells $some: no result" test ! -e hosts.json
+done
+tap_is "each cell once" "$(sort -u started | wc -l) of $(wc -l <started)" "12 of 12"
+tap_ok "all of them together" "${run[@]}" -o hosts.json
+tap_is "without another run" "$(wc -l <started)" 12
+tap_ok "are the run left alone" cmp <(without_provenance whole.json) <(without_provenance hosts.json)
+
 # Repeats by turns are parts of their own.
-turns=("${run[@]}" --interleave --set vm.topology=1x2x1 --set vm.memory=256MiB -o turns.json)
+turns=("${run[@]}" --set run.repeat=2 --interleave --set vm.topology=1x2x1 --set vm.memory=256MiB -o turns.json)
 tap_ok "repeats by turns" "${turns[@]}"
 without_provenance turns.json >turns.part
 parts=(turns.json.parts/*.jsonl)
@@ -93,15 +135,40 @@ tap_ok "and all are in their places" cmp turns.part <(without_provenance turns.j
 
 # --- what cannot be ---
 
-tap_run flock killed.json.parts/lock "${run[@]}" -o killed.json
+# locked BYTE KIND COMMAND...: with that byte of the lock file locked, F_WRLCK or F_RDLCK, by another process.
+cat >locked <<'EOT'
+use Fcntl;
+my ($byte, $kind, @command) = @ARGV;
+open my $f, "+<", "killed.json.parts/lock" or die;
+fcntl($f, F_SETLK, pack("s s x4 q q i x4", $kind eq "F_WRLCK" ? F_WRLCK : F_RDLCK, 0, $byte, 1, 0)) or die "lock: $!";
+system @command;
+exit $? >> 8;
+EOT
+tap_run perl locked 0 F_WRLCK "${run[@]}" -o killed.json
 tap_is "two at once: refused" "$RC" 2
-tap_like "and said why" "$ERR" 'another run with --resume'
+tap_like "and said why" "$ERR" 'another faultbed is running this matrix'
+tap_run perl locked 0 F_RDLCK "${run[@]}" -o killed.json
+tap_is "one of all beside one of some: refused" "$RC" 2
+tap_run perl locked 0 F_WRLCK "${run[@]}" -o killed.json --cells 1
+tap_is "and the other way round" "$RC" 2
+tap_run perl locked 3 F_WRLCK "${run[@]}" -o killed.json --cells 2-3
+tap_is "one cell twice at once: refused" "$RC" 2
+tap_like "by its name" "$ERR" '^error: cell 3, .*topology=1x2x1 .* is being run'
+tap_run perl locked 3 F_WRLCK "${run[@]}" -o killed.json --cells 2,4
+tap_is "other cells may be run meanwhile" "$RC" 0
 tap_run "${run[@]}"
 tap_is "without -o: status 2" "$RC" 2
 tap_run "${run[@]}" -o r.json --trace t.txt
 tap_is "with --trace: status 2" "$RC" 2
 tap_run "${run[@]}" -o r.json --engine nested --set vm.cost_model=auto
 tap_is "nested: status 3" "$RC" 3
+for bad in 0 13 2-1 1- a 1,,2 -1 4294967297; do
+	tap_run "${run[@]}" -o r.json "--cells=$bad"
+	tap_is "--cells $bad: status 2" "$RC" 2
+	tap_like "--cells $bad: what would be right" "$ERR" '1 to 12, such as'
+done
+tap_run "${run[@]}" -o r.json --cells 1 --interleave
+tap_is "--cells of such as take turns: status 2" "$RC" 2
 : >file.parts
 tap_run "${run[@]}" -o file
 tap_is "a file where the folder goes: status 2" "$RC" 2
