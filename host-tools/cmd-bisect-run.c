@@ -105,7 +105,7 @@ static enum bisect_status compare_with_good(const struct options *opt, JsonNode 
 			show_text(stderr, line);
 		}
 		fb_err("--good %s: another scenario, host or build of faultbed than this run; make it anew with this one", opt->good);
-	} else {
+	} else if (compare_fail_on_ok(c, fail_on)) {
 		compare_settle(c);
 		compare_print(c, stdout);
 		status = judge(c, fail_on);

@@ -70,7 +70,7 @@ static int compare_files(const struct options *opt, enum compare_fail_on fail_on
 	if (results->len == 1 && !compare_within(c, results->pdata[0])) {
 		fb_err("%s: one result, and its [vary] goes through neither kernels nor knobs; name another result to compare it with",
 		       opt->files[0]);
-	} else if (may_compare(c, opt->anyway)) {
+	} else if (may_compare(c, opt->anyway) && compare_fail_on_ok(c, fail_on)) {
 		compare_settle(c);
 		compare_print(c, stdout);
 		status = compare_status(c, fail_on);
@@ -120,7 +120,7 @@ int cmd_compare(int argc, char **argv)
 		"Each cell of B against that of A, or, of one result, against the one with the first kernel or knob: means, difference, interval,\n"
 		"and a verdict on one headline (docs/compare.md).\n"
 		"Exit status: 0 each pair has a verdict; 1 one has none (a clock that means nothing, too few repeats, too much\n"
-		"noise); 2 bad input, or more differs than kernel and knobs; 6 what --fail-on names.");
+		"noise, a cell that ended badly or is in one result only); 2 bad input, or more differs than kernel and knobs; 6 what --fail-on names.");
 	g_option_context_add_main_entries(context, entries, NULL);
 	if (!g_option_context_parse(context, &argc, &argv, &err))
 		fb_err("%s (faultbed compare --help)", err->message);

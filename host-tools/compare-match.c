@@ -43,8 +43,19 @@ static void differ(struct compare *c, const char *key, const char *a, const char
 		g_ptr_array_add(c->differs, line);
 }
 
-/* Members of two objects of strings; those of b that a has too were seen from a's side. */
-static void differ_scenario(struct compare *c, JsonObject *a, JsonObject *b)
+static bool is_scenario_free(const char *key)
+{
+	return is_factor(key) || is_no_matter(key);
+}
+
+/* What grows whatever one does. */
+static bool is_host_free(const char *key)
+{
+	return !strcmp(key, "steal_ticks");
+}
+
+/* Members of two objects of strings but for the free ones; those of b that a has too were seen from a's side. */
+static void differ_members(struct compare *c, JsonObject *a, JsonObject *b, const char *prefix, bool (*is_free)(const char *key))
 {
 	JsonObject *const sides[] = { a, b };
 
@@ -58,9 +69,10 @@ static void differ_scenario(struct compare *c, JsonObject *a, JsonObject *b)
 		json_object_iter_init_ordered(&iter, sides[side]);
 		while (json_object_iter_next_ordered(&iter, &key, &node)) {
 			const char *va = a ? summary_string(a, key, NULL) : NULL, *vb = b ? summary_string(b, key, NULL) : NULL;
+			g_autofree char *name = g_strconcat(prefix, key, NULL);
 
-			if (!is_factor(key) && !is_no_matter(key) && !(side == 1 && va))
-				differ(c, key, va, vb);
+			if (!is_free(key) && !(side == 1 && va))
+				differ(c, name, va, vb);
 		}
 	}
 }
@@ -102,20 +114,56 @@ static char *trust_text(JsonObject *vm)
 	return g_string_free(s, FALSE);
 }
 
-/* The host that a figure hangs on: its CPUs and kernel where time is the host's, the VMM's build where it is not. */
-static void differ_host(struct compare *c, JsonObject *result_a, JsonObject *result_b, bool virtual_time)
+/* A commit is a build only if nothing was changed since. g_free(). */
+static char *build_text(JsonObject *provenance)
+{
+	const char *commit = summary_string(provenance, "commit", ""), *sum = summary_string(provenance, "vmm_sha256", "");
+
+	return *commit && !g_str_has_suffix(commit, "-dirty") ? g_strdup(commit) : g_strdup_printf("%s VMM %.12s", commit, sum);
+}
+
+/* One binary is one build whatever the commit, which may have changed no more than a document. */
+static void differ_build(struct compare *c, JsonObject *pa, JsonObject *pb)
+{
+	const char *sum_a = summary_string(pa, "vmm_sha256", ""), *sum_b = summary_string(pb, "vmm_sha256", "");
+	g_autofree char *a = build_text(pa), *b = build_text(pb);
+
+	if (!*sum_a || strcmp(sum_a, sum_b))
+		differ(c, "faultbed's build", a, b);
+}
+
+/* Are repeats VMs of their own, or does each start from what the one before left? */
+static const char *repeats_text(JsonObject *provenance)
+{
+	return summary_array(provenance, "order") ? "a VM each, by turns" : "in one VM";
+}
+
+/* What the cell's VMM said of its host. */
+static JsonObject *cell_host(JsonObject *result, JsonObject *cell)
+{
+	JsonArray *cells = summary_array(result, "cells"), *of = summary_array(summary_object(result, "provenance"), "cells");
+
+	for (u32 i = 0; cells && of && i < MIN(json_array_get_length(cells), json_array_get_length(of)); i++) {
+		JsonNode *node = json_array_get_element(of, i);
+
+		if (json_array_get_object_element(cells, i) == cell && JSON_NODE_HOLDS_OBJECT(node))
+			return summary_object(json_node_get_object(node), "host");
+	}
+	return NULL;
+}
+
+/* The host that a figure hangs on: its CPUs, kernel and settings where time is the host's; nothing of it where it is not. */
+static void differ_host(struct compare *c, JsonObject *result_a, JsonObject *cell_a, JsonObject *result_b, JsonObject *cell_b)
 {
 	JsonObject *pa = summary_object(result_a, "provenance"), *pb = summary_object(result_b, "provenance");
 	JsonObject *ha = summary_object(pa, "host"), *hb = summary_object(pb, "host");
 
-	differ_member(c, pa, pb, "commit", "faultbed's commit");
-	if (virtual_time)
-		return;
 	differ_member(c, ha, hb, "cpu", "host CPU");
 	differ_member(c, ha, hb, "kernel", "host kernel");
 	if (summary_number(ha, "cpus", 0) != summary_number(hb, "cpus", 0))
 		differ(c, "host CPUs", "another number", "of them");
 	differ_member(c, pa, pb, "qemu", "QEMU");
+	differ_members(c, cell_host(result_a, cell_a), cell_host(result_b, cell_b), "host ", is_host_free);
 }
 
 void compare_differences(struct compare *c, JsonObject *result_a, JsonObject *cell_a, JsonObject *result_b, JsonObject *cell_b)
@@ -123,11 +171,12 @@ void compare_differences(struct compare *c, JsonObject *result_a, JsonObject *ce
 	JsonObject *va = summary_object(cell_a, "vm"), *vb = summary_object(cell_b, "vm");
 	JsonObject *sa = summary_object(cell_a, "summary"), *sb = summary_object(cell_b, "summary");
 	JsonObject *scenario_a = summary_object(va, "scenario"), *scenario_b = summary_object(vb, "scenario");
+	JsonObject *pa = summary_object(result_a, "provenance"), *pb = summary_object(result_b, "provenance");
 	g_autofree char *ta = trust_text(va), *tb = trust_text(vb);
 
 	/* A cell whose guest never came up has none of its own. */
-	differ_scenario(c, scenario_a ? scenario_a : summary_object(result_a, "scenario"),
-			scenario_b ? scenario_b : summary_object(result_b, "scenario"));
+	differ_members(c, scenario_a ? scenario_a : summary_object(result_a, "scenario"),
+		       scenario_b ? scenario_b : summary_object(result_b, "scenario"), "", is_scenario_free);
 	differ_member(c, result_a, result_b, "engine", "engine");
 	if (va && vb) {
 		differ_member(c, summary_object(va, "initrd"), summary_object(vb, "initrd"), "sha256", "contents of guest.initrd");
@@ -138,7 +187,10 @@ void compare_differences(struct compare *c, JsonObject *result_a, JsonObject *ce
 		differ_member(c, va, vb, "apic", "local APIC");
 		differ(c, "trust", ta, tb);
 	}
-	differ_host(c, result_a, result_b, !strcmp(summary_string(va, "time", "none"), "virtual"));
+	differ_build(c, pa, pb);
+	differ(c, "repeats", repeats_text(pa), repeats_text(pb));
+	if (strcmp(summary_string(va, "time", "none"), "virtual"))
+		differ_host(c, result_a, cell_a, result_b, cell_b);
 	differ_meaning(c, sa, sb, "counters");
 	differ_meaning(c, sa, sb, "reports");
 	differ_meaning(c, sa, sb, "rates");
@@ -175,7 +227,7 @@ void compare_add(struct compare *c, JsonNode *a, JsonNode *b, const char *name_a
 			continue;
 		}
 		compare_differences(c, ra, cell, rb, other);
-		compare_pair_add(c, cell, other, name_a, name_b, g_strdup(name));
+		compare_pair_add(c, cell, other, name_a, name_b, g_strdup(name))->apart = true;
 	}
 	for (u32 i = 0; !single && i < json_array_get_length(cb); i++) {
 		const char *name = summary_string(cell_at(cb, i), "name", "");
@@ -206,7 +258,7 @@ static char *set_text(JsonObject *cell, bool factor)
 bool compare_within(struct compare *c, JsonNode *result)
 {
 	JsonObject *root = json_node_get_object(result);
-	JsonArray *cells = summary_array(root, "cells");
+	JsonArray *cells = summary_array(root, "cells"), *order = summary_array(summary_object(root, "provenance"), "order");
 	g_autoptr(GHashTable) first = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 
 	for (u32 i = 0; i < json_array_get_length(cells); i++) {
@@ -220,7 +272,7 @@ bool compare_within(struct compare *c, JsonNode *result)
 		}
 		compare_differences(c, root, base, root, cell);
 		compare_pair_add(c, base, cell, summary_string(base, "name", ""), summary_string(cell, "name", ""),
-				 *common ? common : g_strdup("only"));
+				 *common ? common : g_strdup("only"))->apart = !order;
 		if (!*common)
 			g_free(common);
 	}

@@ -96,6 +96,23 @@ static void print_open(FILE *to, const struct compare *c, const struct compare_p
 		fprintf(to, " With this spread some %u repeats a side would tell (run.repeat).\n", need);
 }
 
+static bool on_hosts_clock(const struct compare_pair *p)
+{
+	return compare_direction(&p->headline) && !strcmp(summary_string(summary_object(p->b, "vm"), "time", "none"), "host");
+}
+
+/* What the interval does not have in it. */
+static void print_doubts(FILE *to, const struct compare_pair *p)
+{
+	if (p->other_image && fabs(p->headline.percent) < LAYOUT_PERCENT)
+		fprintf(to, " That is below %d%% between two images of a kernel, so where their code lies may have made it, or hidden as much. Unless\n"
+			" both are built so that this cannot differ, build them so and compare those: images/kernel-build.sh --variant aligned.\n",
+			LAYOUT_PERCENT);
+	if (p->apart && on_hosts_clock(p))
+		fprintf(to, " One was run after the other, each in guests of its own: what the host did meanwhile, and what differs from boot to boot,\n"
+			" is not in the interval. By turns it is: faultbed run --vary kernel=A,B (docs/compare.md).\n");
+}
+
 /* One sentence, and what else there is to know of it. */
 static void print_verdict(FILE *to, const struct compare *c, const struct compare_pair *p)
 {
@@ -121,11 +138,9 @@ static void print_verdict(FILE *to, const struct compare *c, const struct compar
 		fprintf(to, " Verdict: %s of the second is %s%s: %s, which reaches %s.\n", h->name,
 			sign > 0 ? "higher" : "lower",
 			!compare_direction(h) ? "" : sign == compare_direction(h) ? ", and so better" : ", and so worse", text, least);
-		if (p->other_image && fabs(h->percent) < LAYOUT_PERCENT)
-			fprintf(to, " That is below %d%% between two images of a kernel, so it may come from where their code lies. Unless both are"
-				" built so\n that this cannot differ, build them so and compare those: images/kernel-build.sh --variant aligned.\n",
-				LAYOUT_PERCENT);
 	}
+	if (p->verdict != VERDICT_OPEN)
+		print_doubts(to, p);
 	if (p->named_after)
 		fprintf(to, " This headline was named after the run (--headline); run.headline names it before.\n");
 }

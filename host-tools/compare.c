@@ -36,6 +36,11 @@ int compare_direction(const struct compare_figure *f)
 
 /* --- the headline --- */
 
+static bool has_mean(JsonObject *figure)
+{
+	return isfinite(summary_number(figure, "mean", NAN));
+}
+
 static JsonObject *find_figure(JsonObject *cell, const char *name, const char **group)
 {
 	JsonObject *summary = summary_object(cell, "summary");
@@ -43,7 +48,7 @@ static JsonObject *find_figure(JsonObject *cell, const char *name, const char **
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
 		JsonObject *f = summary_object(summary_object(summary, groups[i]), name);
 
-		if (f) {
+		if (f && has_mean(f)) {
 			*group = groups[i];
 			return f;
 		}
@@ -109,6 +114,22 @@ static const char *first_of(JsonArray *a)
 	return a && json_array_get_length(a) ? json_array_get_string_element(a, 0) : NULL;
 }
 
+/* Those of a guest that died, or of whose repeats some failed, are the ones that went well. NULL if all did. g_free(). */
+static char *ended_badly(const struct compare_pair *p)
+{
+	JsonObject *const cells[] = { p->a, p->b };
+
+	for (int i = 0; i < 2; i++) {
+		int status = (int)CLAMP(summary_number(cells[i], "status", STATUS_DONE), 0, 255);
+		const char *why = summary_string(cells[i], "why", "");
+
+		if (status != STATUS_DONE)
+			return g_strdup_printf("the %s cell ended badly: %s%s%s", i ? "second" : "first", front_status_text(status),
+					       *why ? ": " : "", why);
+	}
+	return NULL;
+}
+
 /* Why a figure that is of time says nothing; NULL if it does. g_free(). */
 static char *no_performance(const struct compare_pair *p)
 {
@@ -148,9 +169,9 @@ static void give_verdict(const struct compare_options *o, struct compare_pair *p
 	double least;
 
 	p->verdict = VERDICT_NONE;
-	if (p->why)
-		return;
-	if (is_of_time(h))
+	if (!p->why)
+		p->why = ended_badly(p);
+	if (!p->why && is_of_time(h))
 		p->why = no_performance(p);
 	if (p->why)
 		return;
@@ -219,7 +240,7 @@ static void take_group(struct compare *c, struct compare_pair *p, const char *gr
 		JsonObject *a = json_node_get_object(node), *b = summary_object(gb, name);
 		struct compare_figure f = { .group = group, .name = name };
 
-		if (!b || !is_shown(c, group, name, a) || (p->headline.name && !strcmp(p->headline.name, name)))
+		if (!b || !has_mean(a) || !has_mean(b) || !is_shown(c, group, name, a) || (p->headline.name && !strcmp(p->headline.name, name)))
 			continue;
 		compare_figures(a, b, c->options.confidence, &f);
 		if (f.mean_a || f.mean_b)
@@ -232,8 +253,8 @@ static const char *image_of(JsonObject *cell)
 	return summary_string(summary_object(summary_object(cell, "vm"), "kernel"), "sha256", "");
 }
 
-void compare_pair_add(struct compare *c, JsonObject *cell_a, JsonObject *cell_b, const char *name_a, const char *name_b,
-		      char *cell)
+struct compare_pair *compare_pair_add(struct compare *c, JsonObject *cell_a, JsonObject *cell_b, const char *name_a,
+				      const char *name_b, char *cell)
 {
 	struct compare_pair *p = g_new0(struct compare_pair, 1);
 
@@ -246,6 +267,7 @@ void compare_pair_add(struct compare *c, JsonObject *cell_a, JsonObject *cell_b,
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
 		take_group(c, p, groups[i]);
 	g_ptr_array_add(c->pairs, p);
+	return p;
 }
 
 bool compare_options_ok(const struct compare_options *o)
@@ -321,9 +343,23 @@ static bool pair_fails(const struct compare_pair *p, enum compare_fail_on fail_o
 	return fail_on == FAIL_ON_WORSE && sign && sign == -compare_direction(&p->headline);
 }
 
+bool compare_fail_on_ok(const struct compare *c, enum compare_fail_on fail_on)
+{
+	for (u32 i = 0; fail_on == FAIL_ON_WORSE && i < c->pairs->len; i++) {
+		const struct compare_figure *h = &((struct compare_pair *)c->pairs->pdata[i])->headline;
+
+		if (!h->name || compare_direction(h))
+			continue;
+		fb_err("%s is in %s, of which neither more nor less is worse: ask for \"different\", or for a headline in .../s, ns or us", h->name,
+		       *h->unit ? h->unit : "no unit");
+		return false;
+	}
+	return true;
+}
+
 int compare_status(const struct compare *c, enum compare_fail_on fail_on)
 {
-	int status = COMPARE_VERDICT;
+	int status = c->alone->len ? COMPARE_NO_VERDICT : COMPARE_VERDICT;
 
 	if (!c->pairs->len)
 		return COMPARE_REFUSED;

@@ -19,7 +19,7 @@
 /* What `faultbed compare` exits with; of several the one that stands last here. */
 enum compare_status {
 	COMPARE_VERDICT = 0,	/* each pair has a verdict */
-	COMPARE_NO_VERDICT = 1,	/* one has none: no clock to trust, too few repeats or too much noise */
+	COMPARE_NO_VERDICT = 1,	/* one has none: no clock to trust, too few repeats, too much noise, or no partner */
 	COMPARE_FAILED = 6,	/* there is a verdict that was asked for with --fail-on */
 	COMPARE_REFUSED = 2,	/* bad input, or what differs besides the factor */
 };
@@ -66,6 +66,7 @@ struct compare_pair {
 	struct compare_figure headline;	/* name NULL = there is none */
 	bool named_after;		/* by --headline */
 	bool other_image;		/* the kernels are two images */
+	bool apart;			/* one was run after the other, not by turns */
 	enum compare_verdict verdict;
 	char *why;			/* VERDICT_NONE */
 };
@@ -90,6 +91,8 @@ void compare_add(struct compare *c, JsonNode *a, JsonNode *b, const char *name_a
 bool compare_within(struct compare *c, JsonNode *result);
 /* All pairs are there: correct for their number, give verdicts. */
 void compare_settle(struct compare *c);
+/* Can each headline be what is asked for? Reported if not: of a count neither more nor less is worse. */
+bool compare_fail_on_ok(const struct compare *c, enum compare_fail_on fail_on);
 /* An enum compare_status. */
 int compare_status(const struct compare *c, enum compare_fail_on fail_on);
 /* Tables and verdicts; control characters of the results are made harmless. */
@@ -104,8 +107,8 @@ u32 compare_repeats_needed(const struct compare_pair *p, const struct compare_op
 
 /* compare-match.c: what differs between two cells and is not the factor, added to `differs`. The results are those of the cells. */
 void compare_differences(struct compare *c, JsonObject *result_a, JsonObject *cell_a, JsonObject *result_b, JsonObject *cell_b);
-/* compare.c: a pair of two cells. */
-void compare_pair_add(struct compare *c, JsonObject *cell_a, JsonObject *cell_b, const char *name_a, const char *name_b,
-		      char *cell);
+/* compare.c: a pair of two cells, which is c's. */
+struct compare_pair *compare_pair_add(struct compare *c, JsonObject *cell_a, JsonObject *cell_b, const char *name_a,
+				      const char *name_b, char *cell);
 
 #endif

@@ -186,6 +186,15 @@ char *front_output_of(const char *const *argv)
 	return g_strchomp(out);
 }
 
+char *front_file_sum(const char *path)
+{
+	g_autoptr(GMappedFile) map = g_mapped_file_new(path, FALSE, NULL);
+
+	return map ? g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)g_mapped_file_get_contents(map),
+						 g_mapped_file_get_length(map))
+		   : NULL;
+}
+
 char *front_grouped(double value, int decimals)
 {
 	if (!isfinite(value))

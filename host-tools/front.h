@@ -37,6 +37,8 @@ u64 front_available_mib(void);
 char *front_proc_value(const char *path, const char *key);
 /* Standard output of a command without its last newline, NULL if it could not be run or failed. */
 char *front_output_of(const char *const *argv);
+/* SHA-256 of what is in a file, in hex; NULL if it cannot be read. g_free(). */
+char *front_file_sum(const char *path);
 /* "1,234,567" and the like, g_free(). */
 char *front_grouped(double value, int decimals);
 /* ns with a unit that suits: "12.3 us", g_free(). */

@@ -22,15 +22,13 @@
 static const char *file_sum(GHashTable *sums, const char *path)
 {
 	const char *known = g_hash_table_lookup(sums, path);
-	g_autoptr(GMappedFile) map = NULL;
 	char *sum;
 
 	if (known)
 		return known;
-	map = g_mapped_file_new(path, FALSE, NULL);
-	sum = map ? g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)g_mapped_file_get_contents(map),
-						g_mapped_file_get_length(map))
-		  : g_strdup("none");
+	sum = front_file_sum(path);
+	if (!sum)
+		sum = g_strdup("none");
 	g_hash_table_insert(sums, g_strdup(path), sum);
 	return sum;
 }

@@ -155,6 +155,7 @@ static JsonObject *provenance_json(const struct job *job, int argc, char **argv)
 				    "--always", "--dirty", "--tags", NULL };
 	g_autofree char *commit = front_output_of(git);
 	g_autofree char *scenario = g_canonicalize_filename(job->path, NULL);
+	g_autofree char *sum = front_file_sum(vmm);
 	JsonObject *o = json_object_new();
 	JsonArray *args = json_array_new();
 
@@ -168,6 +169,7 @@ static JsonObject *provenance_json(const struct job *job, int argc, char **argv)
 	json_object_set_array_member(o, "arguments", args);
 	json_object_set_string_member(o, "scenario", scenario);
 	json_object_set_string_member(o, "vmm", vmm);
+	json_object_set_string_member(o, "vmm_sha256", sum ? sum : "");
 	json_object_set_string_member(o, "engine_why", job->engine_why ? job->engine_why : "");
 	if (job->engine == ENGINE_NESTED) {
 		json_object_set_string_member(o, "qemu", job->qemu_version);

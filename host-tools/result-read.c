@@ -101,6 +101,8 @@ static char *bad_cell(JsonNode *node)
 		if (bad)
 			return g_strdup_printf("cell %s: %s", summary_string(cell, "name", ""), bad);
 	}
+	if (summary_object(cell, "vm") && !is_list(summary_object(cell, "vm"), "trust", is_string))
+		return g_strdup_printf("cell %s: vm.trust is not a list of strings", summary_string(cell, "name", ""));
 	if (!summary_object(summary, "time"))
 		return g_strdup_printf("cell %s: summary.time is not an object",
 				       summary_string(cell, "name", ""));

@@ -39,6 +39,9 @@ tap_is "each with a verdict" "$(grep -c '^ Verdict: ' <<<"$OUT")" 2
 tap_like "corrected for two headlines" "$OUT" "over 2 headlines"
 tap_run "$fb" compare --headline pf_vma_lock base.json knob.json
 tap_like "a headline named afterwards is said to be one" "$OUT" 'named after the run'
+tap_run "$fb" compare --headline pf_vma_lock --fail-on worse base.json knob.json
+tap_is "of a count neither more nor less is worse: refused" "$RC" 2
+tap_like "and it is said why" "$ERR" '^error: pf_vma_lock is in events'
 tap_run "$fb" compare --headline nothing base.json null.json
 tap_is "one that is not there: no verdict" "$RC" 1
 tap_run "$fb" compare base.json
@@ -102,7 +105,7 @@ tap_like "git bisect run comes down to the one that does not build and the one t
 tap_like "the one that does not build was skipped" "$ERR" 'build ended with status 1: this commit is skipped'
 git bisect reset >/dev/null 2>&1
 git bisect start HEAD HEAD~6 >/dev/null 2>&1
-tap_run git bisect run sh -c "exec '$fb' bisect-run --set guest.knob.fault_path=\$(cat fault_path) --set run.repeat=6 --good ../good.json --least 2 '$scenario'"
+tap_run git bisect run sh -c "exec '$fb' bisect-run --build 'cp $BUILD/kernel/bzImage .' --kernel bzImage --set guest.knob.fault_path=\$(cat fault_path) --set run.repeat=6 --good ../good.json --least 2 '$scenario'"
 tap_like "where all build it is the commit itself" "$OUT" "^$(git rev-parse main~2) is the first bad commit"
 cd ..
 for bad in "" "--good nowhere.json" "--good base.json --bad never" "--good base.json --set vm.memory=64MiB"; do
@@ -111,6 +114,9 @@ for bad in "" "--good nowhere.json" "--good base.json --bad never" "--good base.
 	tap_is "bisect-run $bad: no verdict" "$RC" 125
 	tap_like "bisect-run $bad: and why" "$ERR" '^error: '
 done
+tap_run "$fb" bisect-run --headline pf_entries --set run.repeat=2 --set guest.knob.fault_path=speculative --good good.json "$scenario"
+tap_is "what cannot be worse is not good for that: no verdict" "$RC" 125
+tap_like "and why" "$ERR" '^error: pf_entries is in events'
 tap_run "$fb" bisect-run --good base.json nowhere.ini
 tap_is "no scenario: no verdict" "$RC" 125
 tap_done

@@ -48,11 +48,9 @@ static struct compare *compare_two(JsonNode *a, JsonNode *b, const struct compar
 }
 
 /* Compare; the text is returned in *said (g_free()). */
-static int compare_with(const struct side *a, const struct side *b, const struct compare_options *o, enum compare_fail_on fail_on,
-			char **said)
+static int compare_results(JsonNode *a, JsonNode *b, const struct compare_options *o, enum compare_fail_on fail_on, char **said)
 {
-	g_autoptr(JsonNode) ra = result(a), rb = result(b);
-	struct compare *c = compare_two(ra, rb, o);
+	struct compare *c = compare_two(a, b, o);
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
@@ -64,6 +62,14 @@ static int compare_with(const struct side *a, const struct side *b, const struct
 	*said = g_strdup(text);
 	free(text);
 	return status;
+}
+
+static int compare_with(const struct side *a, const struct side *b, const struct compare_options *o, enum compare_fail_on fail_on,
+			char **said)
+{
+	g_autoptr(JsonNode) ra = result(a), rb = result(b);
+
+	return compare_results(ra, rb, o, fail_on, said);
 }
 
 static int compare(const struct side *a, const struct side *b, char **said)
@@ -204,6 +210,111 @@ static void test_fail_on(void)
 	g_free(said);
 }
 
+/* Of a count neither more nor less is worse, so it cannot be asked for; a bisection would call every commit good. */
+static void test_no_direction(void)
+{
+	g_autoptr(JsonNode) a = result(&plain), b = result(&plain);
+	struct compare_options o = COMPARE_OPTIONS;
+	struct compare *c = compare_two(a, b, &o);
+
+	g_assert_true(compare_fail_on_ok(c, FAIL_ON_WORSE));
+	compare_free(c);
+	o.headline = "c";
+	c = compare_two(a, b, &o);
+	g_assert_true(compare_fail_on_ok(c, FAIL_ON_DIFFERENT));
+	g_assert_false(compare_fail_on_ok(c, FAIL_ON_WORSE));
+	compare_free(c);
+	o.headline = "nowhere";
+	c = compare_two(a, b, &o);
+	g_assert_true(compare_fail_on_ok(c, FAIL_ON_WORSE));
+	compare_free(c);
+}
+
+static JsonObject *cell_of(JsonNode *result)
+{
+	return json_array_get_object_element(summary_array(json_node_get_object(result), "cells"), 0);
+}
+
+/* a's member `name`, an object, is what `text` says. */
+static void put(JsonObject *o, const char *name, const char *text)
+{
+	JsonNode *node = json_from_string(text, NULL);
+
+	g_assert_nonnull(node);
+	json_object_set_member(o, name, node);
+}
+
+/* What is left of a cell that ended badly went well because the rest did not. */
+static void test_ended_badly(void)
+{
+	g_autoptr(JsonNode) a = result(&plain), b = result(&plain);
+	const struct compare_options o = COMPARE_OPTIONS;
+	char *said;
+
+	json_object_set_int_member(cell_of(b), "status", 5);
+	json_object_set_string_member(cell_of(b), "why", "stuck");
+	g_assert_cmpint(compare_results(a, b, &o, FAIL_ON_NOTHING, &said), ==, COMPARE_NO_VERDICT);
+	assert_says(said, "Verdict: none; the second cell ended badly: the guest panicked, oopsed or hung: stuck.");
+	g_free(said);
+}
+
+/* A cell without a partner is one that nothing is said of. */
+static void test_alone(void)
+{
+	struct side same = plain;
+	g_autoptr(JsonNode) a = NULL, b = NULL;
+	const struct compare_options o = COMPARE_OPTIONS;
+	JsonObject *more;
+	char *said;
+
+	same.stderr_ = 0.1;
+	a = result(&same);
+	b = result(&same);
+	g_assert_cmpint(compare_results(a, b, &o, FAIL_ON_NOTHING, &said), ==, COMPARE_VERDICT);
+	g_free(said);
+	more = json_object_new();
+	json_object_set_string_member(more, "name", "other");
+	json_array_add_object_element(summary_array(json_node_get_object(b), "cells"), more);
+	g_assert_cmpint(compare_results(a, b, &o, FAIL_ON_NOTHING, &said), ==, COMPARE_NO_VERDICT);
+	assert_says(said, "no difference of faults_per_s");
+	assert_says(said, "Not compared: cell other is only in b.json");
+	g_free(said);
+}
+
+/* What no interval has in it is said beside the verdict. */
+static void test_doubts(void)
+{
+	static const char layout[] = "--variant aligned", apart[] = "One was run after the other";
+	struct side same = plain, more = plain;
+	g_autoptr(JsonNode) a = NULL, b = NULL, c = NULL;
+	const struct compare_options o = COMPARE_OPTIONS;
+	char *said;
+
+	same.stderr_ = more.stderr_ = 0.1;
+	more.mean = 103;
+	a = result(&same);
+	b = result(&same);
+	c = result(&more);
+	put(cell_of(a), "vm", "{\"time\":\"host\",\"kernel\":{\"sha256\":\"1\"}}");
+	put(cell_of(b), "vm", "{\"time\":\"host\",\"kernel\":{\"sha256\":\"2\"}}");
+	put(cell_of(c), "vm", "{\"time\":\"virtual\",\"kernel\":{\"sha256\":\"2\"}}");
+	/* No difference: layout may have hidden one. */
+	compare_results(a, b, &o, FAIL_ON_NOTHING, &said);
+	assert_says(said, layout);
+	assert_says(said, apart);
+	g_free(said);
+	compare_results(a, a, &o, FAIL_ON_NOTHING, &said);
+	g_assert_null(strstr(said, layout));
+	assert_says(said, apart);
+	g_free(said);
+	/* 3% is more than layout makes, and virtual time knows no host. */
+	compare_results(a, c, &o, FAIL_ON_NOTHING, &said);
+	assert_says(said, "is higher");
+	g_assert_null(strstr(said, layout));
+	g_assert_null(strstr(said, apart));
+	g_free(said);
+}
+
 /* What was named after the run says so; what is not there gives no verdict. */
 static void test_headline(void)
 {
@@ -256,6 +367,53 @@ static void test_differences(void)
 		json_node_unref(a);
 		json_node_unref(b);
 	}
+}
+
+/* Where and how two results came about. One build is known by its binary, a commit only if nothing was changed since. */
+static void test_provenance(void)
+{
+	static const struct {
+		const char *a, *b, *line;
+	} table[] = {
+		{ "{\"commit\":\"1\",\"vmm_sha256\":\"x\"}", "{\"commit\":\"2\",\"vmm_sha256\":\"x\"}", NULL },
+		{ "{\"commit\":\"1\",\"vmm_sha256\":\"x\"}", "{\"commit\":\"1\",\"vmm_sha256\":\"y\"}", NULL },
+		{ "{\"commit\":\"1\",\"vmm_sha256\":\"x\"}", "{\"commit\":\"2\",\"vmm_sha256\":\"y\"}", "faultbed's build: 1 | 2" },
+		{ "{\"commit\":\"1-dirty\",\"vmm_sha256\":\"x\"}", "{\"commit\":\"1-dirty\",\"vmm_sha256\":\"y\"}",
+		  "faultbed's build: 1-dirty VMM x | 1-dirty VMM y" },
+		{ "{}", "{\"order\":[]}", "repeats: in one VM | a VM each, by turns" },
+		{ "{\"host\":{\"cpu\":\"A\"}}", "{\"host\":{\"cpu\":\"B\"}}", "host CPU: A | B" },
+		{ "{\"cells\":[{\"host\":{\"smt\":\"on\",\"steal_ticks\":\"1\"}}]}",
+		  "{\"cells\":[{\"host\":{\"smt\":\"off\",\"steal_ticks\":\"2\"}}]}", "host smt: on | off" },
+		{ "{\"cells\":[null]}", "{\"cells\":[{\"host\":{\"steal_ticks\":\"2\"}}]}", NULL },
+	};
+
+	for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
+		g_autoptr(JsonNode) a = result(&plain), b = result(&plain);
+		const struct compare_options o = COMPARE_OPTIONS;
+		struct compare *c;
+
+		put(json_node_get_object(a), "provenance", table[i].a);
+		put(json_node_get_object(b), "provenance", table[i].b);
+		c = compare_two(a, b, &o);
+		g_assert_cmpuint(c->differs->len, ==, table[i].line ? 1 : 0);
+		if (table[i].line)
+			g_assert_cmpstr(c->differs->pdata[0], ==, table[i].line);
+		compare_free(c);
+	}
+}
+
+/* A figure without a mean is none, of the table and as a headline. */
+static void test_no_mean(void)
+{
+	g_autoptr(JsonNode) a = result(&plain), b = result(&plain);
+	JsonObject *rates = summary_object(summary_object(cell_of(b), "summary"), "rates");
+	const struct compare_options o = COMPARE_OPTIONS;
+	char *said;
+
+	json_object_set_null_member(summary_object(rates, "faults_per_s"), "mean");
+	g_assert_cmpint(compare_results(a, b, &o, FAIL_ON_NOTHING, &said), ==, COMPARE_NO_VERDICT);
+	g_assert_null(strstr(said, "nan"));
+	g_free(said);
 }
 
 /* Ten figures, one of which moves: by chance one in two such tables would have a p below 0.05 somewhere. */
@@ -350,6 +508,12 @@ int main(int argc, char **argv)
 	g_test_add_func("/compare/verdict", test_verdict);
 	g_test_add_func("/compare/thresholds", test_thresholds);
 	g_test_add_func("/compare/fail-on", test_fail_on);
+	g_test_add_func("/compare/no-direction", test_no_direction);
+	g_test_add_func("/compare/ended-badly", test_ended_badly);
+	g_test_add_func("/compare/alone", test_alone);
+	g_test_add_func("/compare/doubts", test_doubts);
+	g_test_add_func("/compare/provenance", test_provenance);
+	g_test_add_func("/compare/no-mean", test_no_mean);
 	g_test_add_func("/compare/headline", test_headline);
 	g_test_add_func("/compare/differences", test_differences);
 	g_test_add_func("/compare/holm", test_holm);
