@@ -65,8 +65,8 @@ SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-
 SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct experiment front initramfs \
-	job measure nested part-file parts records result-json result-read run-choose run-options show show-profile show-table stats summary
+SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct experiment front host-memory initramfs \
+	job measure nested part-file parts progress records result-json result-read run-choose run-options show show-profile show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util
@@ -94,7 +94,7 @@ UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-
 UNIT_kvm := fault-list userfault
 UNIT_soft := line-cache line-profile line-random line-time line-wait lines mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-spin soft-system soft-time soft-x87 tlb
 UNIT_top := console cost-change cost-file json-text lockstep report scenario snapshot
-UNIT_front := compare measure records summary
+UNIT_front := compare host-memory measure progress records summary
 
 # The soft engine's instructions against the host's: one program, tests/isa/NAME.c.
 ISA := compare families flags generate hand isa-test maker native soft special values

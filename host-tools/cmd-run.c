@@ -80,7 +80,7 @@ static int run_job(struct job *job, const struct run_options *opt, int argc, cha
 	status = job->engine == ENGINE_NESTED ? nested_run(job) : direct_run(job);
 	job->finish = run_now();
 	/* Nothing was even tried: there is no result to write. */
-	if (status && !((struct cell *)job->cells->pdata[0])->tried)
+	if (status && (job->refused || !((struct cell *)job->cells->pdata[0])->tried))
 		return status;
 	return opt->cells ? front_worse(status, job_status(job)) : run_result(job, opt, status, argc, argv);
 }

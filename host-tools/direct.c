@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The engines of this host, kvm and soft: one VMM process a cell. */
-#include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "job.h"
+#include "host-memory.h"
 #include "parts.h"
+#include "progress.h"
 #include "records.h"
 #include "summary.h"
-
-/* What a VMM takes beside guest RAM, and each of its vCPUs. */
-#define VMM_BYTES	(64 * MIB)
-#define VCPU_BYTES	(3 * MIB)
 
 /* All repeats of a cell, by one VMM. */
 #define ALL_REPEATS	-1
@@ -23,11 +19,24 @@ struct part {
 	int repeat;
 };
 
+/* All that is being run, and what is left of the host for more. */
+struct direct {
+	struct job *job;
+	const GArray *parts;
+	GPtrArray *running;	/* struct run */
+	struct progress progress;
+	u32 most;		/* at once */
+	u64 memory, used;	/* what they may take at once; what those that run do, bytes */
+	bool said;		/* that memory is what keeps parts waiting */
+};
+
 /* A part that is being run. */
 struct run {
+	struct direct *direct;
 	struct job *job;
 	u32 cell;
 	int repeat;
+	u64 memory;
 	char *records;
 	char **argv;
 	struct child child;
@@ -37,6 +46,7 @@ static void on_line(void *ctx, const char *line)
 {
 	struct run *r = ctx;
 
+	progress_hide(&r->direct->progress);
 	job_vmm_line(r->job, r->cell, line);
 }
 
@@ -48,13 +58,16 @@ static void run_free(struct run *r)
 }
 
 /* NULL if it could not be started (reported). */
-static struct run *run_start(struct job *job, const struct part *part, const char *vmm)
+static struct run *run_start(struct direct *d, const struct part *part, const char *vmm)
 {
+	struct job *job = d->job;
 	struct cell *cell = job->cells->pdata[part->cell];
 	g_autofree char *name = g_strdup_printf("records-%u.%d.jsonl", part->cell, part->repeat);
 	struct run *r = g_new0(struct run, 1);
 
+	r->direct = d;
 	r->job = job;
+	r->memory = host_memory_of_cell(cell);
 	r->cell = part->cell;
 	r->repeat = part->repeat;
 	r->records = g_build_filename(job->tmp, name, NULL);
@@ -63,6 +76,7 @@ static struct run *run_start(struct job *job, const struct part *part, const cha
 		.argv = r->argv, .signals = &job->signals, .err = on_line, .out_null = !job->console, .dumps = true,
 		.ctx = r, .deadline = g_get_monotonic_time() + job_cell_limit_us(job, cell),
 	};
+	progress_hide(&d->progress);
 	fb_info("cell %u/%u: %s", cell->nr, job->matrix, cell->name);
 	if (child_start(&r->child))
 		return r;
@@ -79,6 +93,7 @@ static void run_end(struct run *r)
 	u32 lost = 0;
 	gsize len;
 
+	progress_hide(&r->direct->progress);
 	child_finish(&r->child);
 	job_cell_done(job, r->cell, r->child.signaled, r->child.status);
 	if (r->child.timed_out) {
@@ -98,37 +113,6 @@ static void run_end(struct run *r)
 	if (job->parts && !lost && !r->child.signaled && (r->repeat != ALL_REPEATS || cell->status == r->child.status))
 		parts_keep(job->parts, job, r->cell, r->repeat, r->child.status, r->records);
 	run_free(r);
-}
-
-/* The memory of the largest cell, should its guest touch all of its RAM. */
-static u64 largest_cell(const struct job *job)
-{
-	u64 most = 0;
-
-	for (u32 i = 0; i < job->cells->len; i++) {
-		const struct scenario *s = ((struct cell *)job->cells->pdata[i])->scenario;
-		u64 vcpus = (u64)s->sockets * s->cores * s->threads;
-
-		most = MAX(most, s->memory + VMM_BYTES + vcpus * VCPU_BYTES + job_disk_bytes(job->cells->pdata[i]));
-	}
-	return most;
-}
-
-/*
- * How many cells at once. Those of kvm would share CPUs that they measure; on virtual time
- * neighbours are not noticed, so all CPUs are used as far as memory goes.
- */
-static u32 cells_at_once(const struct job *job)
-{
-	u64 memory = front_available_mib() * MIB / MAX(largest_cell(job), 1);
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	u32 most;
-
-	if (job->engine != ENGINE_SOFT)
-		return 1;
-	most = job->parallel ? job->parallel : (u32)MAX(cpus, 1);
-	most = (u32)MIN((u64)most, MAX(memory, 1));
-	return MIN(most, job->cells->len);
 }
 
 /* --- order --- */
@@ -223,15 +207,6 @@ static void gather_repeats(struct cell *cell)
 	job_cell_check(cell);
 }
 
-/* How far the run is, for one that may take hours. Time left is that of those which were run now, by the mean. */
-static void say_progress(const struct job *job, u32 of, u32 taken, u32 run, s64 began)
-{
-	s64 left = run ? (g_get_monotonic_time() - began) / run * (of - taken - run) / G_USEC_PER_SEC : 0;
-
-	if (job->parts && of > 1)
-		fb_info("%u of %u done, %" G_GINT64_FORMAT " min %" G_GINT64_FORMAT " s left", taken + run, of, left / 60, left % 60);
-}
-
 /* Those that were finished before go into the job; the others, in their order, are returned. */
 static GArray *take_finished(struct job *job, const GArray *parts)
 {
@@ -248,44 +223,167 @@ static GArray *take_finished(struct job *job, const GArray *parts)
 	return rest;
 }
 
+/* --- how many at once --- */
+
+static const struct cell *cell_of(const struct direct *d, u32 i)
+{
+	return d->job->cells->pdata[g_array_index(d->parts, struct part, i).cell];
+}
+
+/* What a part costs the host, for the time left: on soft guests of many vCPUs execute more in the same time. */
+static double part_weight(const struct direct *d, u32 i)
+{
+	const struct scenario *s = cell_of(d, i)->scenario;
+	u32 repeats = g_array_index(d->parts, struct part, i).repeat == ALL_REPEATS ? s->repeat : 1;
+	double ms = (double)(s->warmup_ns + s->duration_ns) * repeats / NSEC_PER_MSEC;
+
+	/* A start has its price, too. */
+	return d->job->engine == ENGINE_SOFT ? (ms + 20) * (s->sockets * s->cores * s->threads) : ms + 2000;
+}
+
+/*
+ * Of what the host has free, or the user gave. A cell that this host could not have if it did nothing else is refused before anything
+ * is run; one for which there is too little now is tried, alone, since most guests touch but a part of their RAM.
+ */
+static int plan_memory(struct direct *d)
+{
+	struct host_memory host;
+	int status = STATUS_DONE;
+	u64 total;
+
+	host_memory_read("", &host);
+	d->memory = d->job->memory ? d->job->memory : host.free;
+	total = d->job->memory ? d->job->memory : host.total;
+	for (u32 i = 0; !status && i < d->parts->len; i++) {
+		const struct cell *cell = cell_of(d, i);
+		u64 need = host_memory_of_cell(cell);
+
+		if (need <= total)
+			continue;
+		fb_err("cell %u, %s: takes up to %llu MiB of memory, and there are %llu"
+		       " in all (%s): a smaller vm.memory, a larger host, or --memory SIZE if its guest will not touch all of its RAM",
+		       cell->nr, cell->name, DIV_ROUND_UP(need, MIB), total / MIB,
+		       d->job->memory ? "--memory" : host.limit ? host.limit : "this host");
+		d->job->refused = true;
+		status = STATUS_HOST;
+	}
+	host_memory_clear(&host);
+	return status;
+}
+
+/* Cells of kvm would share CPUs that they measure; on virtual time neighbours are not noticed, so all CPUs are used. */
+static u32 most_at_once(const struct direct *d)
+{
+	if (d->job->engine != ENGINE_SOFT)
+		return 1;
+	return MIN(d->job->parallel ? d->job->parallel : g_get_num_processors(), d->parts->len);
+}
+
+static void say_memory(struct direct *d, const struct cell *cell, const char *what)
+{
+	progress_hide(&d->progress);
+	fb_info("cell %u takes up to %llu MiB of memory, and there are %llu"
+		" for those that run at the same time: %s", cell->nr, DIV_ROUND_UP(host_memory_of_cell(cell), MIB), d->memory / MIB, what);
+}
+
+/* May this part begin now? One may always. */
+static bool has_room(struct direct *d, u32 i)
+{
+	const struct cell *cell = cell_of(d, i);
+	u64 need = host_memory_of_cell(cell);
+
+	if (d->running->len >= d->most)
+		return false;
+	if (need <= d->memory - MIN(d->used, d->memory))
+		return true;
+	if (!d->running->len) {
+		say_memory(d, cell, "it runs alone");
+		return true;
+	}
+	if (!d->said)
+		say_memory(d, cell, "fewer than there are CPUs");
+	d->said = true;
+	return false;
+}
+
+/* --- all of them --- */
+
+static gboolean on_second(void *ctx)
+{
+	struct direct *d = ctx;
+
+	if (d->progress.shown || d->running->len)
+		progress_show(&d->progress, g_get_monotonic_time());
+	return G_SOURCE_CONTINUE;
+}
+
+static int start_parts(struct direct *d, u32 *next, const char *vmm)
+{
+	while (*next < d->parts->len && !d->job->signals.count && has_room(d, *next)) {
+		struct run *r = run_start(d, &g_array_index(d->parts, struct part, *next), vmm);
+
+		if (!r)
+			return STATUS_INTERNAL;
+		progress_start(&d->progress, r, part_weight(d, *next), g_get_monotonic_time());
+		d->used += r->memory;
+		g_ptr_array_add(d->running, r);
+		++*next;
+	}
+	return STATUS_DONE;
+}
+
+static void end_parts(struct direct *d)
+{
+	for (u32 i = 0; i < d->running->len;) {
+		struct run *r = d->running->pdata[i];
+		s64 now = g_get_monotonic_time();
+
+		if (!child_gone(&r->child)) {
+			i++;
+			continue;
+		}
+		g_ptr_array_remove_index(d->running, i);
+		d->used -= r->memory;
+		progress_end(&d->progress, r, !r->child.signaled && !d->job->signals.count, now);
+		run_end(r);
+		if (d->progress.of > 1 && !d->job->signals.count)
+			progress_show(&d->progress, now);
+	}
+}
+
 static int run_parts(struct job *job, const GArray *all)
 {
 	g_autoptr(GArray) parts = take_finished(job, all);
-	s64 began = g_get_monotonic_time();
-	u32 ended = 0;
-	g_autofree char *vmm = front_vmm();
 	g_autoptr(GPtrArray) running = g_ptr_array_new();
-	u32 most = cells_at_once(job), next = 0;
-	int status = STATUS_DONE;
+	g_autofree char *vmm = front_vmm();
+	struct direct d = { .job = job, .parts = parts, .running = running };
+	int status = plan_memory(&d);
+	double weight = 0;
+	u32 next = 0;
+	guint tick = 0;
 
-	if (most > 1)
-		fb_info("%u cells, %u side by side", job->cells->len, most);
+	if (status)
+		return status;
+	d.most = most_at_once(&d);
+	for (u32 i = 0; i < parts->len; i++)
+		weight += part_weight(&d, i);
+	progress_init(&d.progress, all->len, all->len - parts->len, weight, d.most, all->len > 1 && isatty(STDERR_FILENO),
+		      g_get_monotonic_time());
+	if (d.most > 1)
+		fb_info("%u cells, %u side by side", parts->len, d.most);
+	if (d.progress.tty)
+		tick = g_timeout_add_seconds(1, on_second, &d);
 	for (;;) {
-		while (!status && next < parts->len && running->len < most && !job->signals.count) {
-			struct run *r = run_start(job, &g_array_index(parts, struct part, next), vmm);
-
-			next++;
-
-			if (r)
-				g_ptr_array_add(running, r);
-			else
-				status = STATUS_INTERNAL;
-		}
+		status = status ? status : start_parts(&d, &next, vmm);
 		if (!running->len)
-			return status;
+			break;
 		child_wait();
-		for (u32 i = 0; i < running->len;) {
-			struct run *r = running->pdata[i];
-
-			if (child_gone(&r->child)) {
-				g_ptr_array_remove_index(running, i);
-				run_end(r);
-				say_progress(job, all->len, all->len - parts->len, ++ended, began);
-			} else {
-				i++;
-			}
-		}
+		end_parts(&d);
 	}
+	if (tick)
+		g_source_remove(tick);
+	progress_clear(&d.progress);
+	return status;
 }
 
 int direct_run(struct job *job)

@@ -144,18 +144,6 @@ char *front_qemu(void)
 	return g_find_program_in_path(qemu && *qemu ? qemu : "qemu-system-x86_64");
 }
 
-u64 front_available_mib(void)
-{
-	const u64 unknown = UINT64_MAX / MIB;
-	g_autofree char *text = NULL;
-	const char *line;
-
-	if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL))
-		return unknown;
-	line = strstr(text, "MemAvailable:");
-	return line ? g_ascii_strtoull(line + strlen("MemAvailable:"), NULL, 10) / 1024 : unknown;
-}
-
 char *front_proc_value(const char *path, const char *key)
 {
 	g_autofree char *text = NULL;

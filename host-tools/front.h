@@ -31,8 +31,6 @@ char *front_disk(void);				/* and the disk that guest.disk = default is */
 char *front_appliance(void);
 char *front_qemu(void);				/* FAULTBED_QEMU, or found in PATH; NULL if there is none */
 
-/* Memory that the host can give, MiB; more than any host has if it does not tell. */
-u64 front_available_mib(void);
 /* The value of "KEY : VALUE" or "KEY: VALUE" in a file of /proc; "" if it is not there. g_free(). */
 char *front_proc_value(const char *path, const char *key);
 /* Standard output of a command without its last newline, NULL if it could not be run or failed. */

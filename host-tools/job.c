@@ -161,6 +161,14 @@ static void job_one_apic(struct job *job)
 	g_ptr_array_add(job->set, g_strdup("vm.apic=xapic"));
 }
 
+/* 1 KiB for each page that the guest touches (vmm/soft/line-model.h), and a tag of 4 bytes for each line of the caches. */
+static u64 model_bytes(const struct cost_model *m, const struct scenario *s)
+{
+	u64 caches = s->sockets * (cost(m, cache_l3_kib) + s->cores * (cost(m, cache_l1_kib) + cost(m, cache_l2_kib))) * KIB;
+
+	return m->memory ? s->memory / 4 + caches / 16 : 0;
+}
+
 /* vm.cost_model as a file: a name is one of the project's own. */
 static bool cell_cost_model(struct cell *cell)
 {
@@ -190,7 +198,10 @@ static bool cell_cost_model(struct cell *cell)
 			return false;
 		}
 	}
-	return !cost_file_load(cell->cost_model, &model) && !cost_change(&model, s);
+	if (cost_file_load(cell->cost_model, &model) || cost_change(&model, s))
+		return false;
+	cell->model_bytes = model_bytes(&model, s);
+	return true;
 }
 
 int job_settle(struct job *job)

@@ -26,6 +26,7 @@ struct cell {
 	char *kernel, *initrd;	/* files of the host */
 	char *disk;		/* its image, NULL = none */
 	char *cost_model;	/* soft only */
+	u64 model_bytes;	/* what that model's caches and lines take of the host's memory */
 
 	/* Filled from the records. */
 	JsonObject *vm;		/* NULL if the guest never became ready */
@@ -52,12 +53,14 @@ struct job {
 	bool interleave;	/* a VM for each repeat, and cells in random order (direct_run()) */
 	JsonArray *order;	/* with that: "CELL, repeat N" as they were run; else NULL */
 	struct parts *parts;	/* finished parts on the disk (parts.h), NULL = none are kept */
-	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs and memory for */
+	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs for */
+	u64 memory;		/* what cells that run at the same time may take in all, bytes; 0 = what the host has */
 	char *engine_why;
 	char *appliance_kernel;	/* nested */
 	char *qemu, *qemu_version;	/* nested */
 	char *tmp;		/* folder for what is needed while it runs */
 	bool keep;		/* job_free() leaves records and result in tmp */
+	bool refused;		/* this host cannot run it, and nothing was run */
 	bool console;		/* relay the guest's console */
 	struct child_signals signals;
 	char *begin, *finish;	/* ISO 8601 */

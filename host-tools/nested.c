@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "cpio.h"
+#include "host-memory.h"
 #include "job.h"
 #include "records.h"
 
@@ -339,8 +340,12 @@ static void appliance_died(struct appliance *a)
 
 static int check_memory(u64 mib)
 {
-	u64 have = front_available_mib();
+	struct host_memory memory;
+	u64 have;
 
+	host_memory_read("", &memory);
+	have = memory.free / MIB;
+	host_memory_clear(&memory);
 	if (mib <= have)
 		return STATUS_DONE;
 	fb_err("the nested appliance needs %" G_GUINT64_FORMAT

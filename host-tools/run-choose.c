@@ -184,6 +184,17 @@ static int choose_order(struct job *job, const struct run_options *opt)
 	return STATUS_DONE;
 }
 
+static int choose_memory(struct job *job, const struct run_options *opt)
+{
+	g_autofree char *err = NULL;
+
+	if (opt->memory && (scenario_parse_size(opt->memory, &job->memory, &err) || !job->memory)) {
+		fb_err("--memory %s: %s", opt->memory, err ? err : "a size, such as 16GiB");
+		return STATUS_BAD_INPUT;
+	}
+	return STATUS_DONE;
+}
+
 static int choose_resume(const struct job *job, const struct run_options *opt)
 {
 	if (!opt->resume)
@@ -281,6 +292,8 @@ int run_choose(struct job *job, const struct run_options *opt)
 		status = choose_profile(job, opt);
 	if (!status)
 		status = choose_order(job, opt);
+	if (!status)
+		status = choose_memory(job, opt);
 	if (!status)
 		status = choose_resume(job, opt);
 	if (!status)

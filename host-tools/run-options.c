@@ -151,7 +151,9 @@ GOptionGroup *run_options_group(struct run_options *opt)
 		{ "resume", 0, 0, G_OPTION_ARG_NONE, &opt->resume,
 		  "keep each finished cell beside -o, and do not run again those that are there (docs/scenario.md)", NULL },
 		{ "jobs", 'j', 0, G_OPTION_ARG_INT, &opt->jobs,
-		  "soft: so many cells side by side (as many as the host has CPUs and memory for)", "N" },
+		  "soft: so many cells side by side (as many as the host has CPUs for, and memory)", "N" },
+		{ "memory", 0, 0, G_OPTION_ARG_STRING, &opt->memory,
+		  "what cells that run at the same time may take in all, guest RAM and VMM (what the host has free)", "SIZE" },
 		{ G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &opt->files, NULL, "FILE" },
 		{ 0 }
 	};
@@ -176,4 +178,5 @@ void run_options_clear(struct run_options *opt)
 	g_free(opt->trace);
 	g_free(opt->trace_events);
 	g_free(opt->trace_from);
+	g_free(opt->memory);
 }

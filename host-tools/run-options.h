@@ -8,7 +8,7 @@
 struct run_options {
 	char **set, **vary, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
-	char *trace, *trace_events, *trace_from;
+	char *trace, *trace_events, *trace_from, *memory;
 	gboolean console, all, quiet, no_snapshot, no_park, profile, interleave, resume;
 	int jobs;
 	/* faultbed sweep only. */

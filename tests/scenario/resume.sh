@@ -42,7 +42,7 @@ for _ in $(seq 600); do
 	sleep 0.05
 done
 kill -9 $pid
-wait $pid 2>/dev/null
+{ wait $pid; } 2>/dev/null
 kept=$(find killed.json.parts -name '*.jsonl' | wc -l)
 tap_ok "killed in the middle ($kept of 12 cells were finished)" test "$kept" -ge 4 -a "$kept" -lt 12
 tap_ok "there is no result yet" test ! -e killed.json
@@ -120,6 +120,29 @@ tap_is "each cell once" "$(sort -u started | wc -l) of $(wc -l <started)" "12 of
 tap_ok "all of them together" "${run[@]}" -o hosts.json
 tap_is "without another run" "$(wc -l <started)" 12
 tap_ok "are the run left alone" cmp <(without_provenance whole.json) <(without_provenance hosts.json)
+
+# --- memory ---
+
+# How many run at the same time, at most, by what is said of each cell's begin and end.
+at_once()
+{
+	awk '/^cell [0-9]+\/[0-9]+: seed=/ { n++ } /^[0-9]+ of [0-9]+ done/ { n-- } n > most { most = n } END { print most }' <<<"$ERR"
+}
+few=("${run[@]}" "${small[@]}" --set guest.knob.fault_path=vma_lock --vary seed=1,2,3,4 --jobs 2)
+tap_run "${few[@]}" -o few.json
+tap_is "two at once" "$RC $(at_once)" "0 2"
+tap_unlike "with room enough" "$ERR" 'of memory'
+tap_run "${few[@]}" --memory 500MiB -o memory.json
+tap_is "room for one cell and more: one at a time" "$RC $(at_once)" "0 1"
+tap_like "and it says so" "$ERR" '^cell 2 takes up to 392 MiB of memory, and there are 500 .*: fewer than there are CPUs'
+tap_like "progress has the time left" "$ERR" '^2 of 4 done, [0-9]+ s so far, about [0-9]+ s left'
+tap_run "${few[@]}" --memory 200MiB -o none.json
+tap_is "a cell that never fits: status 3" "$RC" 3
+tap_like "by name, and what would be right" "$ERR" '^error: cell 1, seed=1: takes up to 392 MiB .* 200 in all \(--memory\): a smaller vm.memory, '
+for bad in 0 -1GiB 12 lots 1e99GiB; do
+	tap_run "${run[@]}" -o r.json "--memory=$bad"
+	tap_is "--memory $bad: status 2" "$RC" 2
+done
 
 # Repeats by turns are parts of their own.
 turns=("${run[@]}" --set run.repeat=2 --interleave --set vm.topology=1x2x1 --set vm.memory=256MiB -o turns.json)
