@@ -79,9 +79,11 @@ tap_is "nothing is injected without a rule" "$(counter ipi 0 ipi_injected_ns)" 0
 tap_is "no delayed IPI is early" "$(hist ipi 1 ipi_latency_ns.remote buckets.* | head -n 22 | awk '{ s += $1 } END { print s }')" 0
 holds "and every one is late" \
 	"$(hist ipi 1 ipi_latency_ns.remote buckets.* | tail -n +23 | awk '{ s += $1 } END { print s }') >= 0.98 * $n - 5"
+# How much was injected is counted above, to the ns. How much longer the guest waited than that is the host's load, so there is no upper bound.
 holds "the guest sees the delay between sockets" \
-	"$(report ipi 1 ipi_remote_median_ns) - $(report ipi 0 ipi_remote_median_ns) > 4000000 && $(report ipi 1 ipi_remote_median_ns) - $(report ipi 0 ipi_remote_median_ns) < 9000000"
-holds "and not within a socket" "$(report ipi 1 ipi_socket_median_ns) - $(report ipi 0 ipi_socket_median_ns) < 2500000"
+	"$(report ipi 1 ipi_remote_median_ns) - $(report ipi 0 ipi_remote_median_ns) > 4000000"
+holds "and not within a socket" \
+	"$(report ipi 1 ipi_socket_median_ns) - $(report ipi 0 ipi_socket_median_ns) < ($(report ipi 1 ipi_remote_median_ns) - $(report ipi 0 ipi_remote_median_ns)) / 2"
 
 # --- second-level faults ---
 
@@ -101,8 +103,8 @@ holds "every one of them was delayed" \
 	"$n >= $(counter ept 1 ept_first_touch) - 5 && $(counter ept 1 ept_injected_ns) == $n * 5000000"
 tap_is "nothing is injected without a rule" "$(counter ept 0 ept_injected_ns)" 0
 holds "the guest sees the delay on first touches" \
-	"$(report ept 1 second_level_ns) - $(report ept 0 second_level_ns) > 4000000 && $(report ept 1 second_level_ns) - $(report ept 0 second_level_ns) < 9000000"
-holds "and not on touching the same pages again" "$(report ept 1 again_ns_median) < 2500000"
+	"$(report ept 1 second_level_ns) - $(report ept 0 second_level_ns) > 4000000"
+holds "and not on touching the same pages again" "$(report ept 1 again_ns_median) < $(report ept 1 second_level_ns) / 2"
 
 # --- refaults ---
 
