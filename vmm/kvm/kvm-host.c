@@ -55,6 +55,23 @@ static void host_fact_add(GString *out, const char *name, const char *value)
 	g_string_append_printf(out, "%s=%s\n", name, value);
 }
 
+/* The first CPU's model. Cells of one result may come from several hosts. */
+static void host_cpu(GString *out)
+{
+	g_autofree char *text = NULL;
+	const char *line, *colon;
+
+	if (!g_file_get_contents("/proc/cpuinfo", &text, NULL, NULL))
+		return;
+	line = strstr(text, "model name");
+	colon = line ? strchr(line, ':') : NULL;
+	if (colon) {
+		g_autofree char *model = g_strndup(colon + 1, strcspn(colon + 1, "\n"));
+
+		host_fact_add(out, "cpu", g_strstrip(model));
+	}
+}
+
 /* Time that an outer hypervisor took from us since boot, in ticks: a share that grows explains noise. */
 static void host_steal(GString *out)
 {
@@ -79,6 +96,7 @@ char *kvm_describe(struct vm *vm)
 
 	if (uname(&uts) == 0)
 		host_fact_add(out, "kernel", uts.release);
+	host_cpu(out);
 	text = g_strdup_printf("%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	host_fact_add(out, "cpus_online", text);
 	g_free(text);
