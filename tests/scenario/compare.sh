@@ -66,6 +66,9 @@ tap_is "make cells of all combinations" "$(json four.json 'cells|*|name')" "$(pr
 
 # --- by turns ---
 
+# The same kernel under another name: a null pair.
+cp "$BUILD/kernel/bzImage" other
+
 for i in 1 2; do
 	tap_ok "repeats run by turns ($i)" "$fb" run -q "$scenario" --interleave --set run.repeat=4 --set run.seed=5 \
 		--set vary.guest.knob.fault_path=vma_lock,mmap_lock -o turns-$i.json
@@ -83,6 +86,32 @@ tap_is "a round of all before the next one" "$(sed 's/.*repeat //' <<<"$order" |
 tap_is "not always in the same order" "$(awk 'NR % 2 { print $1 }' <<<"$order" | sort -u | wc -l)" 2
 tap_run "$fb" run -q "$scenario" --interleave --engine nested --set vm.cost_model=auto
 tap_is "nested cannot: status 3" "$RC" 3
+
+# What kvm does by itself, on a VMM that says it has KVM, runs guests on soft and tells when.
+cat >vmm <<EOT
+#!/bin/bash
+[ "\$1" != probe ] || { echo "kvm: yes: a test says so"; exit 0; }
+args=() last=
+for a in "\$@"; do
+	[ "\$last" != --engine ] || { echo "\$a" >>"$TAP_DIR/engines"; a=soft; }
+	args+=("\$a") last=\$a
+done
+echo begin >>"$TAP_DIR/turns"
+"$BUILD/faultbed-vmm" "\${args[@]}" --cost-model "$TOP/cost-models/simple.ini" --no-snapshot
+rc=\$?
+echo end >>"$TAP_DIR/turns"
+exit \$rc
+EOT
+chmod +x vmm
+kvm=(env FAULTBED_VMM="$TAP_DIR/vmm" "$fb" run -q "$scenario" --engine kvm --set vm.cost_model=auto --set run.repeat=3)
+tap_ok "kernels compared on kvm" "${kvm[@]}" --vary "kernel=$BUILD/kernel/bzImage,$TAP_DIR/other" -o kvm.json
+tap_is "are run on kvm" "$(sort -u engines)" kvm
+tap_is "take turns" "$(json kvm.json 'provenance|order|*' | sed 's/.*repeat //' | tr '\n' ' ')" "1 1 2 2 3 3 "
+tap_is "one at a time" "$(tr '\n' ' ' <turns)" "$(yes 'begin end' | head -6 | tr '\n' ' ')"
+: >turns
+tap_ok "what is no kernel and no knob" "${kvm[@]}" --vary memory=128MiB,256MiB -o kvm.json
+tap_is "has a VM for all its repeats" "$(tr '\n' ' ' <turns)" "begin end begin end "
+tap_is "and no turns" "$(json kvm.json 'provenance|order')" ""
 
 # --- bisect ---
 
