@@ -449,6 +449,18 @@ void job_cell_done(struct job *job, u32 i, bool signaled, int status)
 	}
 }
 
+void job_cell_forget(struct cell *cell)
+{
+	g_clear_pointer(&cell->vm, json_object_unref);
+	g_clear_pointer(&cell->end, json_object_unref);
+	g_clear_pointer(&cell->why, g_free);
+	json_array_unref(cell->repeats);
+	cell->repeats = json_array_new();
+	cell->rank = 0;
+	cell->tried = false;
+	cell->status = STATUS_DONE;
+}
+
 void job_cell_ended(struct cell *cell)
 {
 	const char *why = summary_string(cell->end, "why", "");

@@ -97,6 +97,8 @@ s64 job_cell_limit_us(const struct job *job, const struct cell *cell);
 void job_vmm_line(struct job *job, u32 cell, const char *line);
 /* A cell's VMM is gone, with this exit status or by this signal. Of several of one cell the worst counts. */
 void job_cell_done(struct job *job, u32 cell, bool signaled, int status);
+/* As if it had never been begun: it is run again. */
+void job_cell_forget(struct cell *cell);
 /* What the cell's last record says of its end, once records have been read. */
 void job_cell_ended(struct cell *cell);
 /*

@@ -2,8 +2,9 @@
 /*
  * The nested engine: QEMU's TCG carries a small Linux (images/appliance-init.c)
  * on whose /dev/kvm the same VMM runs all cells, one after another. One appliance
- * serves the whole job; if it dies or hangs, what it wrote is kept, the cell it
- * was at is given up, and another one goes on with the rest.
+ * serves the whole job; if it dies or hangs, what it wrote is kept, and another one
+ * goes on with the rest, beginning with the cell that this one was at. A cell that two
+ * appliances do not survive is given up.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,6 +24,10 @@
 #define BOOT_LIMIT_US		(180 * G_USEC_PER_SEC)
 /* Emulation slows all but the guest's own clock, so a cell gets this many times its limit. */
 #define CELL_SLACK		2
+/* Its init says "@alive" once a second, before all else: without a word for this long it is not slow, but stuck. */
+#define SILENCE_US		(120 * G_USEC_PER_SEC)
+/* No cell. */
+#define NONE			UINT32_MAX
 /* QEMU takes an initrd of less than 2 GiB, and what is in it is unpacked into RAM besides. */
 #define IMAGE_MAX_MIB		1024
 /* Files of the host lie under this in the appliance, at the paths that they have here. */
@@ -39,6 +44,7 @@ struct appliance {
 	bool again;		/* the second try, after one that did not come up */
 	bool booted, in_cell, done;
 	s64 started;
+	s64 limit;		/* what it is at must be done by then, heard of or not */
 	GQueue tail;		/* char *, the last lines that were nobody's */
 };
 
@@ -247,20 +253,20 @@ static void on_at_line(struct appliance *a, const char *line)
 	if (!strcmp(line, "@booted")) {
 		a->booted = true;
 		fb_info("the appliance is up after %.1f s", (now - a->started) / 1e6);
-		a->child.deadline = now + BOOT_LIMIT_US;
+		a->limit = now + BOOT_LIMIT_US;
 	} else if (sscanf(line, "@cell %u exit %d", &n, &status) == 2 && n < a->nr) {
 		a->in_cell = false;
 		job_cell_done(a->job, a->first + n, status >= 128 && status != STATUS_INTERRUPTED,
 			      status >= 128 && status != STATUS_INTERRUPTED ? status - 128
 									    : status);
-		a->child.deadline = now + BOOT_LIMIT_US;
+		a->limit = now + BOOT_LIMIT_US;
 	} else if (sscanf(line, "@cell %u start", &n) == 1 && n < a->nr) {
 		const struct cell *cell = a->job->cells->pdata[a->first + n];
 
 		a->cell = a->first + n;
 		a->in_cell = true;
 		fb_info("cell %u/%u: %s", cell->nr, a->job->matrix, cell->name);
-		a->child.deadline = now + job_cell_limit_us(a->job, cell) * CELL_SLACK;
+		a->limit = now + job_cell_limit_us(a->job, cell) * CELL_SLACK;
 	} else if (!strcmp(line, "@done")) {
 		a->done = true;
 	} else if (g_str_has_prefix(line, "@failed ")) {
@@ -268,10 +274,8 @@ static void on_at_line(struct appliance *a, const char *line)
 	}
 }
 
-static void on_console_line(void *ctx, const char *line)
+static void take_console_line(struct appliance *a, const char *line)
 {
-	struct appliance *a = ctx;
-
 	/* The firmware clears the screen. */
 	if (!*line || (!a->booted && strchr(line, '\033')))
 		return;
@@ -296,6 +300,14 @@ static void on_console_line(void *ctx, const char *line)
 		g_free(g_queue_pop_head(&a->tail));
 }
 
+static void on_console_line(void *ctx, const char *line)
+{
+	struct appliance *a = ctx;
+
+	take_console_line(a, line);
+	a->child.deadline = a->in_cell ? MIN(a->limit, g_get_monotonic_time() + SILENCE_US) : a->limit;
+}
+
 static void on_qemu_line(void *ctx, const char *line)
 {
 	/* It was we who ended it. */
@@ -316,8 +328,11 @@ static bool appliance_again(const struct appliance *a)
 	return true;
 }
 
-/* It ended before its work did: say so, with its last words, and give the cell up that it was at. */
-static void appliance_died(struct appliance *a)
+/*
+ * It ended before its work did: say so, with its last words. Emulators crash and hang at times, so the cell that it was at
+ * is run again by the next one, from its start; one that was run again already (`again`) is given up. The cell to run again, or NONE.
+ */
+static u32 appliance_died(struct appliance *a, u32 again)
 {
 	struct cell *cell = a->job->cells->pdata[a->cell];
 	g_autofree char *how = a->child.timed_out ? g_strdup("hung and was stopped")
@@ -331,11 +346,18 @@ static void appliance_died(struct appliance *a)
 		fb_info("appliance: %s", (char *)l->data);
 	/* Between two cells the one before is done; the next appliance begins behind it. */
 	if (!a->in_cell && cell->tried)
-		return;
+		return NONE;
+	/* One that has just taken too long would again. */
+	if (a->booted && again != a->cell && (!a->child.timed_out || a->child.deadline < a->limit)) {
+		fb_warn("cell %s is run again by another appliance", cell->name);
+		job_cell_forget(cell);
+		return a->cell;
+	}
 	g_free(cell->why);
-	cell->why = g_strdup_printf("the nested appliance %s", how);
+	cell->why = g_strdup_printf("the nested appliance %s%s", how, again == a->cell ? ", and so did the one before at the same cell" : "");
 	cell->tried = true;
 	cell->status = STATUS_INTERNAL;
+	return NONE;
 }
 
 static int check_memory(u64 mib)
@@ -355,8 +377,11 @@ static int check_memory(u64 mib)
 	return STATUS_HOST;
 }
 
-/* One appliance for the cells from `first` on. -EAGAIN if it did not come up, unless `again`. */
-static int appliance_run(struct job *job, u32 first, bool again)
+/*
+ * One appliance for the cells from `first` on. -EAGAIN if it did not come up, unless `again`. *cell is the one that an appliance
+ * before was lost at, and becomes the one that this one was.
+ */
+static int appliance_run(struct job *job, u32 first, bool again, u32 *cell)
 {
 	struct appliance a = {
 		.job = job, .first = first, .nr = job->cells->len - first, .cell = first,
@@ -381,9 +406,10 @@ static int appliance_run(struct job *job, u32 first, bool again)
 	fb_info("booting the appliance (%s, 1 CPU, %" G_GUINT64_FORMAT " MiB) for %u cell%s",
 		job->qemu_version, mib, a.nr, a.nr == 1 ? "" : "s");
 	a.started = g_get_monotonic_time();
+	a.limit = a.started + BOOT_LIMIT_US;
 	a.child = (struct child){
 		.argv = argv, .signals = &job->signals, .out = on_console_line, .err = on_qemu_line,
-		.ctx = &a, .deadline = a.started + BOOT_LIMIT_US,
+		.ctx = &a, .deadline = a.limit,
 	};
 	if (!child_run(&a.child))
 		return STATUS_HOST;
@@ -398,7 +424,7 @@ static int appliance_run(struct job *job, u32 first, bool again)
 	for (u32 i = first; i < job->cells->len; i++)
 		job_cell_check(job->cells->pdata[i]);
 	if (!a.done && !job->signals.count)
-		appliance_died(&a);
+		*cell = appliance_died(&a, *cell);
 	else if (!a.done && a.in_cell)
 		job_cell_done(job, a.cell, false, STATUS_INTERRUPTED);
 	g_queue_clear_full(&a.tail, g_free);
@@ -408,16 +434,16 @@ static int appliance_run(struct job *job, u32 first, bool again)
 
 int nested_run(struct job *job)
 {
-	u32 next = 0;
+	u32 next = 0, again = NONE;
 
 	while (next < job->cells->len && !job->signals.count) {
-		int status = appliance_run(job, next, false);
+		int status = appliance_run(job, next, false, &again);
 
 		if (status == -EAGAIN)
-			status = appliance_run(job, next, true);
+			status = appliance_run(job, next, true, &again);
 		if (status)
 			return status;
-		/* Each appliance ends at least one cell, be it by giving it up. */
+		/* Of two appliances one at least ends a cell, be it by giving it up. */
 		while (next < job->cells->len && ((struct cell *)job->cells->pdata[next])->tried)
 			next++;
 	}

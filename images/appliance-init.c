@@ -8,8 +8,8 @@
  *   /job/cells    the VMM's arguments, one a line, an empty line after each cell
  *   /job/console  there if the guest's console is to be relayed
  *
- * First serial port: "@cell N start", "@cell N exit STATUS", at last "@done", and
- * between them each line of the VMM's standard error behind a "|" and, with
+ * First serial port: "@cell N start", "@cell N exit STATUS", at last "@done", in a cell
+ * "@alive" once a second, and between them each line of the VMM's standard error behind a "|" and, with
  * /job/console, of its standard output (the guest's console) behind a ">". So
  * nothing that a guest writes can pass for a word of the appliance or the VMM.
  * Second: the VMM's records, raw. It leaves by QEMU's isa-debug-exit.
@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #define VMM		"/bin/faultbed-vmm"
@@ -105,6 +107,8 @@ static void set_up(void)
 			close(console);
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	/* Forty vCPUs are no reason not to be heard. */
+	sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &(struct sched_param){ .sched_priority = 1 });
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	setenv("PATH", "/bin:/usr/bin:/sbin:/usr/sbin", 1);
 	setenv("FAULTBED_NESTED", "1", 1);
@@ -224,9 +228,15 @@ static int reap(pid_t pid, int *status, int flags)
 /* Until the VMM has ended and all that it wrote is out. */
 static int relay_all(pid_t pid, struct relay *out, struct relay *err)
 {
+	time_t said = 0;
 	int status = 0;
 
 	for (;;) {
+		time_t now = time(NULL);
+
+		if (now != said)
+			write_all("@alive\n", 7);
+		said = now;
 		/* poll() passes over those at their end. */
 		struct pollfd fds[] = { { .fd = out->fd, .events = POLLIN },
 					{ .fd = err->fd, .events = POLLIN } };
