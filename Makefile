@@ -51,22 +51,23 @@ endif
 
 SRC_base := log nearest rng
 SRC_x86 := state
-SRC_core := clock clock-state cost counters cpuid cpuid-model cpuid-topology dist inject memory memory-file profile saver \
+SRC_core := clock clock-state cost counters cpuid cpuid-model cpuid-topology dist host inject memory memory-file profile saver \
 	symbols topology trace vm
 SRC_soft := block clock decode dump engine far interrupt iret kvmclock line-cache line-profile line-queue line-time lines lines-vm mem mmu msr ops-alu \
 	ops-atomic ops-bit ops-control ops-decimal ops-flags ops-flow ops-fxsave ops-io ops-mmx ops-mov \
 	ops-mul ops-segment ops-shift ops-sse ops-sse-convert ops-sse-fp ops-sse-int \
 	ops-sse-move ops-stack ops-string ops-syscall ops-system ops-x87 ops-x87-env profile run \
 	second-level segment slab-name snapshot spin state thread-profile tlb tlb-flush tlb-state unwind walk
-SRC_kvm := fault-list kvm-cpuid kvm-host kvm-state kvm-stats kvm-vcpu kvm-vm userfault
+SRC_peer := engine
+SRC_kvm := fault-list kvm-cpuid kvm-state kvm-stats kvm-vcpu kvm-vm userfault
 SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-bzimage image-elf image-multiboot ioapic \
 	lapic lapic-msr lapic-timer loader machine machine-state pic pit pmtimer rtc testdev uart \
 	virtio-blk virtio-mmio virtqueue
 SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
-	console dump json-text placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
+	console dump json-text peer-build peer-guest peer-run placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-list cmd-profile cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct experiment front host-memory initramfs \
-	job measure nested part-file parts progress records result-json result-read run-choose run-options show show-profile show-table stats summary
+SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-libvirt-xml cmd-list cmd-profile cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct experiment front host-memory initramfs \
+	job measure nested part-file parts peer-libvirt peer-qemu peer-vm peer-xml progress qmp records result-json result-read run-choose run-options show show-profile show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util
@@ -93,7 +94,7 @@ UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-
 	virtio-blk virtqueue
 UNIT_kvm := fault-list userfault
 UNIT_soft := line-cache line-profile line-random line-time line-wait lines mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-spin soft-system soft-time soft-x87 tlb
-UNIT_top := console cost-change cost-file json-text lockstep report scenario snapshot
+UNIT_top := console cost-change cost-file json-text lockstep peer report scenario snapshot
 UNIT_front := compare host-memory measure progress records summary
 
 # The soft engine's instructions against the host's: one program, tests/isa/NAME.c.
@@ -111,6 +112,8 @@ TESTS_guest := $(wildcard tests/guest/*.sh)
 PKGS := glib-2.0 json-glib-1.0
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lfdt -lZydis -lm -pthread
+# The front end's alone.
+FRONT_LIBS := $(shell pkg-config --libs libvirt libvirt-qemu 2>/dev/null)
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
 	-Wpointer-arith -Wvla -Wno-unused-parameter
@@ -149,12 +152,13 @@ BARE_CFLAGS = -m32 -nostdlib -static -no-pie -Wl,-m,elf_i386,--build-id=none -Wl
 
 # --- what there is to build ---
 
-LAYERS := base x86 core kvm soft machine top front
+LAYERS := base x86 core kvm soft peer machine top front
 dir_base := vmm/base/
 dir_x86 := vmm/x86/
 dir_core := vmm/core/
 dir_kvm := vmm/kvm/
 dir_soft := vmm/soft/
+dir_peer := vmm/peer/
 dir_machine := vmm/machine/
 dir_top := vmm/
 dir_front := host-tools/
@@ -168,8 +172,9 @@ links_core := core x86 base
 links_soft := soft core x86 base
 links_machine := machine core x86 base
 links_kvm := kvm core x86 base
-links_top := top machine kvm soft core x86 base
-links_front := front top machine kvm soft core x86 base
+links_peer := peer core x86 base
+links_top := top machine kvm soft peer core x86 base
+links_front := front top machine kvm soft peer core x86 base
 
 VMM := $(B)/faultbed-vmm
 FRONT := $(B)/faultbed
@@ -234,13 +239,13 @@ $(VMM): $(B)/obj/vmm/main.o $(foreach l,$(links_top),$(call lib,$(l)))
 # The front end shares scenario and topology with the VMM; the linker takes just what it names.
 $(FRONT): $(B)/obj/host-tools/main.o $(foreach l,$(links_front),$(call lib,$(l)))
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS) $(FRONT_LIBS)
 
 define unit_test
 $(B)/tests/unit/test-$(2): $(B)/obj/tests/unit/test-$(2).o $(foreach l,$(if $(UNIT_LIB_$(1)),unit-$(1),unit) $(links_$(1)),$(call lib,$(l)))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$< -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(PKG_LIBS)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$< -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(PKG_LIBS) $(if $(filter front,$(1)),$$(FRONT_LIBS))
 endef
 $(foreach l,$(LAYERS),$(foreach t,$(UNIT_$(l)),$(eval $(call unit_test,$(l),$(t)))))
 
@@ -429,6 +434,15 @@ bench-native: all images
 	@mkdir -p out/native
 	$(Q)host-tools/measure-compare.pl --faultbed $(O)/faultbed --multi-fault $(O)/guest-tests/multi-fault --work out/native
 
+# One load on every engine that this host has, and what each observes of it. Some minutes.
+.PHONY: peers
+peers: all images
+	@mkdir -p out/peers
+	$(Q)for engine in soft $$($(O)/faultbed-vmm probe >/dev/null 2>&1 && echo kvm || echo nested) qemu; do \
+		$(O)/faultbed run -q scenarios/peers-2x4x2.ini --engine $$engine -o out/peers/$$engine.json || exit; done
+	$(Q)host-tools/libvirt-up.sh $(O)/faultbed run -q scenarios/peers-2x4x2.ini --engine libvirt -o out/peers/libvirt.json
+	$(Q)host-tools/peers.pl out/peers/soft.json $$(ls -t out/peers/kvm.json out/peers/nested.json 2>/dev/null | head -n 1) out/peers/qemu.json out/peers/libvirt.json
+
 # Is faultbed compare to be believed? Some minutes of two CPUs.
 .PHONY: bench-compare
 bench-compare: all images
@@ -469,6 +483,7 @@ help:
 	@echo "make bench-counters what the kernel patches cost, instructions per fault and context switch, against a kernel without"
 	@echo "make bench-sensitivity  how far a result (SCENARIO=FILE) hangs on the cost models' estimates, on the quantum, on chance"
 	@echo "make bench-native   soft under a cost model measured on this host, against this host's own page faults"
+	@echo "make peers          one load on soft, kvm or nested, QEMU and libvirt, and what each observes"
 	@echo "make bench-compare  how often faultbed compare claims a difference that is not there, and finds one that is"
 	@echo "make deps deps-undo install what the build needs; take that back"
 	@echo "make clean distclean"

@@ -93,6 +93,8 @@ static void leave(struct init *in, u8 status)
 	fflush(stdout);
 	tcdrain(STDOUT_FILENO);
 	roi_exit(&in->roi, status);
+	/* QEMU's takes effect a little later. */
+	sleep(1);
 	/* No test device: power off, and where that does nothing, wait for whoever started us. */
 	console("no test device at port 0xf4: powering off");
 	reboot(RB_POWER_OFF);

@@ -4,9 +4,9 @@
 # check-layers.sh [TREE]: proves the layer order of docs/architecture.md from the
 # #include lines. A file under vmm/ includes its own folder and lower layers only:
 #
-#   base < x86 < core < kvm, soft < machine < vmm/*.c
+#   base < x86 < core < kvm, soft, peer < machine < vmm/*.c
 #
-# and besides: kvm/ and soft/ do not include each other, nor machine/ either of
+# and besides: kvm/, soft/ and peer/ do not include each other, nor machine/ any of
 # them; only vmm/kvm/ sees <linux/kvm.h>; only vmm/vm.c names an engine; the front
 # end (host-tools/) never includes an engine; guest programs share nothing
 # with the VMM but the channel's layout. One line
@@ -50,7 +50,7 @@ function layer(path)
 }
 BEGIN {
 	rank["base"] = 0; rank["x86"] = 1; rank["core"] = 2; rank["kvm"] = 3
-	rank["soft"] = 3; rank["machine"] = 4; rank["top"] = 5
+	rank["soft"] = 3; rank["peer"] = 3; rank["machine"] = 4; rank["top"] = 5
 }
 FNR == 1 {
 	part = substr(FILENAME, 1, index(FILENAME, "/") - 1)
@@ -65,8 +65,8 @@ FNR == 1 {
 part == "vmm" && /^[ \t]*#[ \t]*include[ \t]*<linux\/kvm\.h>/ && own != "kvm" {
 	bad("<linux/kvm.h> belongs to vmm/kvm/")
 }
-part == "vmm" && /(^|[^a-z_])(kvm|soft)_engine([^a-z_]|$)/ && FILENAME != "vmm/vm.c" &&
-FILENAME != "vmm/core/engine.h" && own != "kvm" && own != "soft" && $0 !~ /^[ \t]*(\/\*|\*|\/\/)/ {
+part == "vmm" && /(^|[^a-z_])(kvm|soft|qemu|libvirt)_engine([^a-z_]|$)/ && FILENAME != "vmm/vm.c" &&
+FILENAME != "vmm/core/engine.h" && own != "kvm" && own != "soft" && own != "peer" && $0 !~ /^[ \t]*(\/\*|\*|\/\/)/ {
 	bad("names an engine; only vmm/vm.c does")
 }
 /^[ \t]*#[ \t]*include[ \t]*"/ {
@@ -91,7 +91,7 @@ FILENAME != "vmm/core/engine.h" && own != "kvm" && own != "soft" && $0 !~ /^[ \t
 	}
 	to = layer(substr(target, 5))
 	if (part == "host-tools") {
-		if (to == "kvm" || to == "soft")
+		if (to == "kvm" || to == "soft" || to == "peer")
 			bad("#include \"" path "\": the front end includes no engine")
 	} else if (part == "guest-tests") {
 		if (target != "vmm/machine/channel-abi.h")
@@ -99,7 +99,7 @@ FILENAME != "vmm/core/engine.h" && own != "kvm" && own != "soft" && $0 !~ /^[ \t
 	} else if (to != own) {
 		if (rank[to] >= rank[own])
 			bad("#include \"" path "\": " own " may not include " to)
-		else if (own == "machine" && (to == "kvm" || to == "soft"))
+		else if (own == "machine" && (to == "kvm" || to == "soft" || to == "peer"))
 			bad("#include \"" path "\": machine never includes an engine")
 	}
 }

@@ -47,10 +47,10 @@ static gboolean on_signal(void *ctx)
 	if (s->count == 1)
 		fb_info("interrupted: keeping what was measured (again to stop at once)");
 	for (struct child *c = s->running; c; c = c->next) {
-		if (s->count == 1)
-			child_stop(c);
-		else
+		if (s->count > 1)
 			child_kill(c, SIGKILL);
+		else if (!c->outlives)
+			child_stop(c);
 	}
 	return G_SOURCE_CONTINUE;
 }
@@ -207,7 +207,7 @@ bool child_start(struct child *c)
 	c->tick = g_timeout_add(250, on_tick, c);
 	c->next = c->signals->running;
 	c->signals->running = c;
-	if (c->signals->count)
+	if (c->signals->count && !c->outlives)
 		child_stop(c);
 	return true;
 }

@@ -36,6 +36,7 @@ struct child {
 	child_line_fn out;	/* of standard output; NULL = to ours */
 	child_line_fn err;	/* of standard error; never NULL */
 	bool out_null;		/* standard output to nowhere */
+	bool outlives;		/* the first interrupt does not end it: somebody else who has to end in peace still needs it */
 	bool dumps;		/* SIGUSR1 is passed on to it: it is a VMM, which dumps its vCPUs */
 	void *ctx;
 	s64 deadline;		/* g_get_monotonic_time(); 0 = none. May be moved by the line functions. */

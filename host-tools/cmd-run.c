@@ -99,7 +99,12 @@ int run_file(const struct run_options *opt, int argc, char **argv)
 	job = job_new(opt->files[0], set);
 	if (!job)
 		return STATUS_BAD_INPUT;
-	status = run_job(job, opt, argc, argv);
+	if (opt->check) {
+		fb_info("%s: sound, %u cell%s", job->path, job->matrix, job->matrix == 1 ? "" : "s");
+		status = STATUS_DONE;
+	} else {
+		status = run_job(job, opt, argc, argv);
+	}
 	if (job->parts)
 		parts_close(job->parts);
 	job_free(job);

@@ -40,7 +40,7 @@ KERNEL_SOURCE=linux-source-6.12
 packages()
 {
 	# the VMM and the front end
-	echo build-essential gcc make pkg-config libglib2.0-dev libjson-glib-dev libfdt-dev libzydis-dev linux-libc-dev
+	echo build-essential gcc make pkg-config libglib2.0-dev libjson-glib-dev libfdt-dev libzydis-dev linux-libc-dev libvirt-dev
 	# the guest kernel
 	echo bc bison flex libelf-dev libssl-dev xz-utils patch kmod
 	[ -n "${KERNEL_TREE:-}${KERNEL_TARBALL:-}" ] || echo $KERNEL_SOURCE
@@ -50,6 +50,8 @@ packages()
 	echo e2fsprogs
 	# nested, and the peers it is compared with
 	echo qemu-system-x86
+	# libvirt, for the engine of that name: the daemon and its QEMU driver, without an init system's
+	echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
 	# the tests: clang for a second opinion, iasl for the ACPI tables
 	echo perl libjson-xs-perl acpica-tools util-linux git clang libclang-rt-14-dev
 	# a load that everybody can get, run in the guest

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "host-memory.h"
 #include "parts.h"
+#include "peer.h"
+#include "peer-vm.h"
 #include "progress.h"
 #include "records.h"
 #include "summary.h"
@@ -40,12 +42,19 @@ struct run {
 	char *records;
 	char **argv;
 	struct child child;
+	struct peer_vm *peer;	/* the guest, where QEMU runs it; else NULL */
 };
 
 static void on_line(void *ctx, const char *line)
 {
 	struct run *r = ctx;
 
+	if (r->peer && !strcmp(line, PEER_ATTACHED)) {
+		/* A guest that cannot be let go does not say a word, until its time is over. */
+		if (!r->peer->ops->resume(r->peer))
+			child_stop(&r->child);
+		return;
+	}
 	progress_hide(&r->direct->progress);
 	job_vmm_line(r->job, r->cell, line);
 }
@@ -57,7 +66,42 @@ static void run_free(struct run *r)
 	g_free(r);
 }
 
-/* NULL if it could not be started (reported). */
+/* The guest first, where it is another's, since the VMM will look for it. */
+static bool start_peer(struct run *r, const struct cell *cell)
+{
+	const struct peer_ops *ops = peer_ops(r->job->engine);
+	GPtrArray *argv;
+
+	if (!ops)
+		return true;
+	r->peer = ops->start(r->job, cell);
+	if (!r->peer)
+		return false;
+	argv = g_ptr_array_new();
+	for (char **arg = r->argv; *arg; arg++)
+		g_ptr_array_add(argv, *arg);
+	g_free(r->argv);
+	peer_add_options(r->peer, argv);
+	g_ptr_array_add(argv, NULL);
+	r->argv = (char **)g_ptr_array_free(argv, FALSE);
+	r->child.argv = r->argv;
+	return true;
+}
+
+/* And last: what is to be said of its end beside a cell that did not end well. */
+static void end_peer(struct run *r, struct cell *cell)
+{
+	g_autofree char *how = r->peer ? r->peer->ops->end(r->peer) : NULL, *why = cell->why;
+
+	if (!how || cell->status == STATUS_DONE || cell->status == STATUS_INTERRUPTED) {
+		why = NULL;
+		return;
+	}
+	fb_err("cell %s: %s", cell->name, how);
+	cell->why = g_strdup_printf("%s%s%s", why ? why : "", why ? "; " : "", how);
+}
+
+/* NULL if it could not be started (reported). The cell is done with if that was its guest's fault. */
 static struct run *run_start(struct direct *d, const struct part *part, const char *vmm)
 {
 	struct job *job = d->job;
@@ -78,8 +122,14 @@ static struct run *run_start(struct direct *d, const struct part *part, const ch
 	};
 	progress_hide(&d->progress);
 	fb_info("cell %u/%u: %s", cell->nr, job->matrix, cell->name);
-	if (child_start(&r->child))
+	if (start_peer(r, cell) && child_start(&r->child))
 		return r;
+	if (peer_ops(job->engine) && !r->peer && !job->signals.count) {
+		job_cell_done(job, part->cell, false, STATUS_HOST);
+		g_free(cell->why);
+		cell->why = g_strdup("QEMU could not be started; standard error says why");
+	}
+	end_peer(r, cell);
 	run_free(r);
 	return NULL;
 }
@@ -109,6 +159,7 @@ static void run_end(struct run *r)
 			lost == 1 ? "" : "s", why);
 	if (r->repeat == ALL_REPEATS)
 		job_cell_check(cell);
+	end_peer(r, cell);
 	/* With a repeat missing it is not finished, whatever its VMM said; nor if it was interrupted. */
 	if (job->parts && !lost && !r->child.signaled && (r->repeat != ALL_REPEATS || cell->status == r->child.status))
 		parts_keep(job->parts, job, r->cell, r->repeat, r->child.status, r->records);
@@ -322,12 +373,14 @@ static int start_parts(struct direct *d, u32 *next, const char *vmm)
 	while (*next < d->parts->len && !d->job->signals.count && has_room(d, *next)) {
 		struct run *r = run_start(d, &g_array_index(d->parts, struct part, *next), vmm);
 
-		if (!r)
+		if (!r && !cell_of(d, *next)->tried)
 			return STATUS_INTERNAL;
-		progress_start(&d->progress, r, part_weight(d, *next), g_get_monotonic_time());
+		++*next;
+		if (!r)
+			continue;
+		progress_start(&d->progress, r, part_weight(d, *next - 1), g_get_monotonic_time());
 		d->used += r->memory;
 		g_ptr_array_add(d->running, r);
-		++*next;
 	}
 	return STATUS_DONE;
 }

@@ -53,6 +53,7 @@ int cmd_doctor(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_experiment(int argc, char **argv);
+int cmd_libvirt_xml(int argc, char **argv);
 int cmd_cost_model(int argc, char **argv);
 int cmd_kernel(int argc, char **argv);
 

@@ -348,7 +348,7 @@ char **job_argv(const struct job *job, const struct cell *cell, int repeat, cons
 	}
 
 	const char *const rest[] = { "--cell", cell->name, "--kernel", kernel, "--initrd", initrd,
-				     "--engine", job->engine == ENGINE_SOFT ? "soft" : "kvm",
+				     "--engine", job->engine == ENGINE_NESTED ? "kvm" : engine_name(job->engine),
 				     "-o", records };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
@@ -368,9 +368,9 @@ char **job_argv(const struct job *job, const struct cell *cell, int repeat, cons
 		g_ptr_array_add(argv, g_strdup("--no-park"));
 	if (job->profile)
 		g_ptr_array_add(argv, g_strdup("--profile"));
-	if (job->engine == ENGINE_NESTED) {
+	if (job->trust) {
 		g_ptr_array_add(argv, g_strdup("--trust"));
-		g_ptr_array_add(argv, g_strdup(NESTED_TRUST));
+		g_ptr_array_add(argv, g_strdup(job->trust));
 	}
 	g_ptr_array_add(argv, NULL);
 	return (char **)g_ptr_array_free(argv, FALSE);

@@ -55,9 +55,11 @@ struct job {
 	struct parts *parts;	/* finished parts on the disk (parts.h), NULL = none are kept */
 	u32 parallel;		/* soft: cells side by side at most; 0 = as many as the host has CPUs for */
 	u64 memory;		/* what cells that run at the same time may take in all, bytes; 0 = what the host has */
+	bool peer_kvm;		/* qemu, libvirt: KVM runs the guests, else TCG */
+	const char *trust;	/* what stands beside each figure, NULL = nothing */
 	char *engine_why;
 	char *appliance_kernel;	/* nested */
-	char *qemu, *qemu_version;	/* nested */
+	char *qemu, *qemu_version;	/* nested, qemu, libvirt */
 	char *tmp;		/* folder for what is needed while it runs */
 	bool keep;		/* job_free() leaves records and result in tmp */
 	bool refused;		/* this host cannot run it, and nothing was run */

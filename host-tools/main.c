@@ -23,6 +23,7 @@ static const struct {
 	{ "experiment", "run published experiments, check what came out", cmd_experiment },
 	{ "topology", "draw a topology: CPU numbers, APIC ids, nodes", cmd_topology },
 	{ "cost-model", "what things cost on soft: the models, or one in full", cmd_cost_model },
+	{ "libvirt-xml", "a scenario's guest as a libvirt domain", cmd_libvirt_xml },
 	{ "doctor", "what this host can do, and what would fix the rest", cmd_doctor },
 	{ "kernel", "build a guest kernel, or say what one lacks", cmd_kernel },
 };
@@ -31,7 +32,7 @@ static void usage(FILE *to)
 {
 	fprintf(to, "usage: faultbed COMMAND ...\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+		fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].help);
 	fprintf(to,
 		"\nfaultbed COMMAND --help tells more; faultbed --version the version.\n"
 		"Exit status: 0 done, 1 the guest's command failed, 2 bad input, 3 this host cannot\n"

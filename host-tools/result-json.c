@@ -171,10 +171,10 @@ static JsonObject *provenance_json(const struct job *job, int argc, char **argv)
 	json_object_set_string_member(o, "vmm", vmm);
 	json_object_set_string_member(o, "vmm_sha256", sum ? sum : "");
 	json_object_set_string_member(o, "engine_why", job->engine_why ? job->engine_why : "");
-	if (job->engine == ENGINE_NESTED) {
+	if (job->qemu_version)
 		json_object_set_string_member(o, "qemu", job->qemu_version);
+	if (job->appliance_kernel)
 		json_object_set_string_member(o, "appliance_kernel", job->appliance_kernel);
-	}
 	if (job->order)
 		json_object_set_array_member(o, "order", json_array_ref(job->order));
 	json_object_set_array_member(o, "cells", cells_provenance(job));

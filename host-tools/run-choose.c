@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "core/trace.h"
+#include "peer-vm.h"
 #include "run-options.h"
 
 /* What `faultbed-vmm probe` says: "kvm: yes: ..." or "kvm: no: WHY". true if it can be used. */
@@ -25,6 +26,13 @@ static bool probe_kvm(char **says)
 	return g_spawn_check_wait_status(status, NULL);
 }
 
+bool run_kvm_usable(void)
+{
+	g_autofree char *says = NULL;
+
+	return probe_kvm(&says);
+}
+
 /* The sentence behind "kvm: no: ". */
 static const char *probe_reason(const char *says)
 {
@@ -33,14 +41,12 @@ static const char *probe_reason(const char *says)
 	return g_str_has_prefix(says, no) ? says + strlen(no) : says;
 }
 
-/* Nested needs QEMU, and a kernel to carry the VMM. */
-static int prepare_nested(struct job *job, const struct run_options *opt)
+/* Which QEMU, and its version. */
+static int find_qemu(struct job *job)
 {
-	struct cell *first = job->cells->pdata[0];
-
 	job->qemu = front_qemu();
 	if (!job->qemu) {
-		fb_err("engine nested needs qemu-system-x86_64, which is not installed: make deps installs it");
+		fb_err("engine %s needs qemu-system-x86_64, which is not installed: make deps installs it", engine_name(job->engine));
 		return STATUS_HOST;
 	}
 
@@ -53,7 +59,18 @@ static int prepare_nested(struct job *job, const struct run_options *opt)
 	}
 	job->qemu_version = g_strndup(version, strcspn(version, "\n("));
 	g_strchomp(job->qemu_version);
+	return STATUS_DONE;
+}
 
+/* Nested needs a kernel to carry the VMM. */
+static int prepare_nested(struct job *job, const struct run_options *opt)
+{
+	struct cell *first = job->cells->pdata[0];
+	int status = find_qemu(job);
+
+	if (status)
+		return status;
+	job->trust = NESTED_TRUST;
 	job->appliance_kernel =
 		opt->appliance_kernel ? g_strdup(opt->appliance_kernel) : front_kernel();
 	/* Without the project's own kernel the guest's may do; the appliance says if it has no KVM. */
@@ -66,6 +83,19 @@ static int prepare_nested(struct job *job, const struct run_options *opt)
 		return STATUS_BAD_INPUT;
 	}
 	return STATUS_DONE;
+}
+
+/* QEMU, by itself or by libvirt, and who runs its guests' CPUs. */
+static int prepare_peer(struct job *job, const struct run_options *opt, bool kvm)
+{
+	int status = find_qemu(job);
+
+	job->peer_kvm = kvm;
+	if (!kvm)
+		job->trust = PEER_TCG_TRUST;
+	if (!status)
+		status = peer_prepare(job);
+	return !status && job->engine == ENGINE_LIBVIRT ? peer_libvirt_connect(job, opt->connect) : status;
 }
 
 /* What is said of snapshots goes to the VMM; paths are the caller's. Only one option at a time. */
@@ -121,8 +151,9 @@ static int choose_trace(struct job *job, const struct run_options *opt)
 		fb_err("--trace-from %s: start or command", opt->trace_from);
 		return STATUS_BAD_INPUT;
 	}
-	if (job->engine == ENGINE_NESTED) {
-		fb_err("--trace: engine nested has none, since its VMM runs inside the appliance; soft has");
+	if (job->engine == ENGINE_NESTED || peer_ops(job->engine)) {
+		fb_err("--trace: engine %s has none, since its VMM runs %s; soft has", engine_name(job->engine),
+		       job->engine == ENGINE_NESTED ? "inside the appliance" : "beside the guest");
 		return STATUS_HOST;
 	}
 	job->trace_file = g_canonicalize_filename(opt->trace, NULL);
@@ -164,8 +195,8 @@ static int choose_order(struct job *job, const struct run_options *opt)
 {
 	bool factor = false, repeats = false;
 
-	if (opt->interleave && job->engine != ENGINE_KVM && job->engine != ENGINE_SOFT) {
-		fb_err("--interleave: engine %s runs its cells in one machine, one after another; kvm and soft have it",
+	if (opt->interleave && job->engine == ENGINE_NESTED) {
+		fb_err("--interleave: engine %s runs its cells in one machine, one after another; kvm, soft and qemu have it",
 		       engine_name(job->engine));
 		return STATUS_HOST;
 	}
@@ -176,7 +207,7 @@ static int choose_order(struct job *job, const struct run_options *opt)
 		for (char **o = cell->set; *o; o++)
 			factor |= g_str_has_prefix(*o, "guest.kernel=") || g_str_has_prefix(*o, "guest.knob.");
 	}
-	job->interleave = opt->interleave || (job->engine == ENGINE_KVM && factor && repeats);
+	job->interleave = opt->interleave || ((job->engine == ENGINE_KVM || peer_ops(job->engine)) && factor && repeats);
 	if (job->interleave && job->trace_file) {
 		fb_err("--trace: repeats that are VMs of their own (--interleave, or kernels and knobs compared on kvm) have no trace file each");
 		return STATUS_BAD_INPUT;
@@ -260,13 +291,6 @@ int run_choose(struct job *job, const struct run_options *opt)
 	g_autofree char *says = NULL;
 	bool kvm;
 
-	if (want == ENGINE_QEMU || want == ENGINE_LIBVIRT) {
-		const char *origin = scenario_origin(job->scenario, "vm", "engine");
-
-		fb_err("%s: engine = %s: not built yet in this version; there are kvm, soft and nested",
-		       origin, engine_name(want));
-		return STATUS_HOST;
-	}
 	kvm = probe_kvm(&says);
 	if (want == ENGINE_KVM && !kvm) {
 		fb_err("engine = kvm: %s; engine = soft needs none of it", probe_reason(says));
@@ -280,9 +304,13 @@ int run_choose(struct job *job, const struct run_options *opt)
 						  scenario_origin(job->scenario, "vm", "engine"));
 	if (!opt->quiet)
 		fb_info("engine: %s (%s)%s", engine_name(job->engine), job->engine_why,
-			job->engine == ENGINE_NESTED ? "; its times and rates mean nothing" :
+			job->engine == ENGINE_NESTED || (peer_ops(job->engine) && !kvm) ? "; its times and rates mean nothing" :
 			job->engine == ENGINE_SOFT ? "; its time is virtual" : "");
 	job->parallel = (u32)opt->jobs;
+	if (opt->connect && job->engine != ENGINE_LIBVIRT) {
+		fb_err("--connect %s: for engine libvirt only, and this is %s", opt->connect, engine_name(job->engine));
+		return STATUS_BAD_INPUT;
+	}
 
 	int status = choose_snapshot(job, opt);
 
@@ -301,5 +329,9 @@ int run_choose(struct job *job, const struct run_options *opt)
 	/* What is settled is so for all cells. */
 	if (!status)
 		status = choose_cells(job, opt);
-	return !status && job->engine == ENGINE_NESTED ? prepare_nested(job, opt) : status;
+	if (!status && job->engine == ENGINE_NESTED)
+		status = prepare_nested(job, opt);
+	if (!status && peer_ops(job->engine))
+		status = prepare_peer(job, opt, kvm);
+	return status;
 }

@@ -117,6 +117,10 @@ GOptionGroup *run_options_group(struct run_options *opt)
 		  "FILE.json" },
 		{ "engine", 'e', 0, G_OPTION_ARG_STRING, &opt->engine,
 		  "the same as --set vm.engine=NAME", "NAME" },
+		{ "check", 0, 0, G_OPTION_ARG_NONE, &opt->check,
+		  "read the scenario, say what is wrong with it, and run nothing", NULL },
+		{ "connect", 0, 0, G_OPTION_ARG_STRING, &opt->connect,
+		  "engine libvirt: its connection (LIBVIRT_DEFAULT_URI, or the user's own)", "URI" },
 		{ "kernel", 'k', 0, G_OPTION_ARG_FILENAME, &opt->kernel, "the guest's kernel",
 		  "FILE" },
 		{ "snapshot", 0, 0, G_OPTION_ARG_FILENAME, &opt->snapshot,
@@ -179,4 +183,5 @@ void run_options_clear(struct run_options *opt)
 	g_free(opt->trace_events);
 	g_free(opt->trace_from);
 	g_free(opt->memory);
+	g_free(opt->connect);
 }

@@ -8,8 +8,8 @@
 struct run_options {
 	char **set, **vary, **files;
 	char *output, *engine, *kernel, *initrd, *appliance_kernel, *snapshot, *save_snapshot;
-	char *trace, *trace_events, *trace_from, *memory;
-	gboolean console, all, quiet, no_snapshot, no_park, profile, interleave, resume;
+	char *trace, *trace_events, *trace_from, *memory, *connect;
+	gboolean console, all, quiet, no_snapshot, no_park, profile, interleave, resume, check;
 	int jobs;
 	/* faultbed sweep only. */
 	char *cells;		/* run just these, into the folder of finished parts */
@@ -30,6 +30,8 @@ GPtrArray *run_sets(const struct run_options *opt);
  * input, or what this host or engine does not have.
  */
 int run_choose(struct job *job, const struct run_options *opt);
+/* Does this host's KVM run VMs? Asks the VMM. */
+bool run_kvm_usable(void);
 /* All of it: read the scenario, choose, run, show, write. An enum status. The arguments are for the result's provenance. */
 int run_file(const struct run_options *opt, int argc, char **argv);
 /* Of a job whose cells have been run: show the result and write it. `status`, or a worse one. */

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "core/trace.h"
+#include "peer.h"
 #include "scenario.h"
 #include "session.h"
 #include "vm.h"
@@ -25,6 +26,7 @@ struct options {
 	char *cell, *kernel, *initrd, *disk, *cost_model, *output, *engine, *snapshot, *save_snapshot;
 	char *trace, *trace_events, *trace_from;
 	char **trust;
+	char *attach, **ram;
 	gboolean quiet, verbose, no_snapshot, no_park, profile;
 	int console_fd;
 };
@@ -37,8 +39,12 @@ static enum status cmd_probe(const struct options *opt)
 	char why[256];
 
 	if (!engine) {
-		fb_err("engine %s: this VMM has kvm and soft", opt->engine);
+		fb_err("engine %s: this VMM has kvm, soft, qemu and libvirt", opt->engine);
 		return STATUS_BAD_INPUT;
+	}
+	if (engine_is_peer(engine)) {
+		printf("%s: the front end knows (faultbed doctor)\n", engine->name);
+		return STATUS_DONE;
 	}
 	if (engine->probe(&caps, why, sizeof(why))) {
 		printf("%s: no: %s\n", engine->name, why);
@@ -121,18 +127,29 @@ static enum status start_trace(struct vm *vm, const struct options *opt, const s
 static enum status run_cell(const struct scenario *s, const struct options *opt, struct session_params *params)
 {
 	const struct engine_ops *engine = vm_engine(opt->engine ? opt->engine : "kvm");
+	const struct peer_place place = { .folder = opt->attach, .ram = opt->ram };
 	struct vm_setup setup = {
 		.kernel = opt->kernel ? opt->kernel : s->kernel,
 		.initrd = opt->initrd ? opt->initrd : s->initrd,
 		.disk = opt->disk ? opt->disk : s->disk,
 		.cost_model = opt->cost_model,
+		.place = opt->attach ? &place : NULL,
 	};
 	struct vm *vm = NULL;
 	enum status status;
 	char **t;
 
 	if (!engine) {
-		fb_err("engine = %s: this VMM has kvm and soft", opt->engine);
+		fb_err("engine = %s: this VMM has kvm, soft, qemu and libvirt", opt->engine);
+		return STATUS_HOST;
+	}
+	if (engine_is_peer(engine) != !!opt->attach) {
+		fb_err(opt->attach ? "--attach: engine = %s runs its guests itself" :
+		       "engine = %s: --attach says where the guest is (faultbed run starts one)", engine->name);
+		return STATUS_BAD_INPUT;
+	}
+	if (engine_is_peer(engine) && opt->trace) {
+		fb_err("--trace: engine = %s cannot: what happens in the guest is seen by QEMU only; kvm and soft can", engine->name);
 		return STATUS_HOST;
 	}
 	if (!setup.kernel) {
@@ -234,7 +251,9 @@ int main(int argc, char **argv)
 		{ "trace-events", 0, 0, G_OPTION_ARG_STRING, &opt.trace_events, "kinds of events, joined by commas (all)", "LIST" },
 		{ "trace-from", 0, 0, G_OPTION_ARG_STRING, &opt.trace_from, "start (of the run; the default) or command", "WHEN" },
 		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "append records to FILE, one JSON object a line", "FILE" },
-		{ "engine", 0, 0, G_OPTION_ARG_STRING, &opt.engine, "kvm (the default) or soft", "NAME" },
+		{ "engine", 0, 0, G_OPTION_ARG_STRING, &opt.engine, "kvm (the default), soft, or qemu and libvirt with --attach", "NAME" },
+		{ "attach", 0, 0, G_OPTION_ARG_FILENAME, &opt.attach, "engines qemu and libvirt: the folder of the guest's sockets (docs/peers.md)", "DIR" },
+		{ "ram", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &opt.ram, "with --attach: the file of a node's RAM, once for each node that has memory", "FILE" },
 		{ "trust", 0, 0, G_OPTION_ARG_STRING_ARRAY, &opt.trust, "a remark that belongs beside every rate", "TEXT" },
 		{ "console-fd", 0, 0, G_OPTION_ARG_INT, &opt.console_fd, "where the guest's console goes, -1 = nowhere", "FD" },
 		{ "quiet", 'q', 0, G_OPTION_ARG_NONE, &opt.quiet, "no progress lines", NULL },
@@ -264,6 +283,8 @@ int main(int argc, char **argv)
 	g_option_context_free(context);
 	g_strfreev(opt.set);
 	g_strfreev(opt.trust);
+	g_strfreev(opt.ram);
+	g_free(opt.attach);
 	g_free(opt.cell);
 	g_free(opt.kernel);
 	g_free(opt.initrd);

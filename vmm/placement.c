@@ -97,14 +97,14 @@ static enum status bind_memory(struct vm *vm)
 }
 
 /* A vCPU of guest node n to a CPU of host node n, in order; wraps within the node when it has fewer. */
-static enum status pin_auto(struct vm *vm, int *pin, u32 nodes)
+static enum status pin_auto(const struct topology *topo, int *pin, u32 nodes)
 {
 	int *list = g_new(int, HOST_MAX_CPUS);
 	u32 *used = g_new0(u32, HOST_MAX_NODES), cpu;
 	enum status status = STATUS_DONE;
 
-	for (cpu = 0; cpu < vm->topo.nr_cpus; cpu++) {
-		u32 node = vm->topo.cpu[cpu].node % nodes;
+	for (cpu = 0; cpu < topo->nr_cpus; cpu++) {
+		u32 node = topo->cpu[cpu].node % nodes;
 		int n = host_node_cpus(node, list, HOST_MAX_CPUS);
 
 		if (n <= 0) {	/* no NUMA in this host's /sys: all CPUs that we may use */
@@ -129,41 +129,50 @@ static enum status pin_auto(struct vm *vm, int *pin, u32 nodes)
 	return status;
 }
 
-static enum status placement_pin(struct vm *vm, const struct scenario *s, struct vm_setup *setup, u32 nodes)
+enum status placement_pins(const struct scenario *s, const struct topology *topo, int **pin)
 {
-	u32 nr = vm->topo.nr_cpus;
+	u32 nr = topo->nr_cpus;
+	enum status status;
 	int n;
 
+	*pin = NULL;
 	if (!s->pin || strcmp(s->pin, "none") == 0)
 		return STATUS_DONE;
-	setup->pin = g_new(int, nr);
-	if (strcmp(s->pin, "auto") == 0)
-		return pin_auto(vm, setup->pin, nodes);
-	n = parse_cpu_list(s->pin, setup->pin, (int)nr);
-	if (n == (int)nr)
-		return STATUS_DONE;
-	fb_err("%s: vm.pin = %s: %s; a list has one host CPU for each of the %u vCPUs, as in 0-3,8",
-	       scenario_origin(s, "vm", "pin"), s->pin, n < 0 ? "not a CPU list, or too long" : "too short", nr);
-	return STATUS_BAD_INPUT;
+	*pin = g_new(int, nr);
+	if (strcmp(s->pin, "auto") == 0) {
+		status = pin_auto(topo, *pin, host_nodes());
+	} else {
+		n = parse_cpu_list(s->pin, *pin, (int)nr);
+		if (n == (int)nr)
+			return STATUS_DONE;
+		fb_err("%s: vm.pin = %s: %s; a list has one host CPU for each of the %u vCPUs, as in 0-3,8",
+		       scenario_origin(s, "vm", "pin"), s->pin, n < 0 ? "not a CPU list, or too long" : "too short", nr);
+		status = STATUS_BAD_INPUT;
+	}
+	if (status != STATUS_DONE)
+		g_clear_pointer(pin, g_free);
+	return status;
 }
 
-enum status placement_apply(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
+enum status placement_memory(struct vm *vm, struct vm_setup *setup)
 {
 	u32 nodes = host_nodes();
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (setup->caps.virtual_time)
-		return STATUS_DONE;
 	if ((long)vm->topo.nr_cpus > cpus)
 		g_ptr_array_add(setup->trust, g_strdup_printf("%u vCPUs share %ld host CPUs", vm->topo.nr_cpus, cpus));
 	if (vm->topo.nr_nodes > 1 && nodes < vm->topo.nr_nodes)
 		g_ptr_array_add(setup->trust, g_strdup_printf("%u guest nodes on %u host node%s: no real distances",
 							      vm->topo.nr_nodes, nodes, nodes > 1 ? "s" : ""));
-	if (nodes > 1 && nodes >= vm->topo.nr_nodes) {
-		enum status status = bind_memory(vm);
+	return nodes > 1 && nodes >= vm->topo.nr_nodes ? bind_memory(vm) : STATUS_DONE;
+}
 
-		if (status != STATUS_DONE)
-			return status;
-	}
-	return placement_pin(vm, s, setup, nodes);
+enum status placement_apply(struct vm *vm, const struct scenario *s, struct vm_setup *setup)
+{
+	enum status status;
+
+	if (setup->caps.virtual_time)
+		return STATUS_DONE;
+	status = placement_memory(vm, setup);
+	return status == STATUS_DONE ? placement_pins(s, &vm->topo, &setup->pin) : status;
 }

@@ -138,7 +138,7 @@ static JsonObject *cost_object(const struct vm *vm)
 JsonObject *record_vm(struct vm *vm, const struct scenario *s, const struct vm_setup *setup, const char *cell)
 {
 	JsonObject *r = record_new("vm", cell), *o;
-	static const char *const apic_name[] = { "xapic", "x2apic", "kernel" };
+	static const char *const apic_name[] = { "xapic", "x2apic", "kernel", "peer" };
 	GPtrArray *effective = scenario_effective(s);
 	struct channel_snapshot snap = { 0 };
 	JsonArray *a;

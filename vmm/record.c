@@ -134,9 +134,11 @@ static const char *counter_na(const struct vm *vm, const struct counter_desc *d)
 {
 	bool soft = strcmp(vm->engine->name, "soft") == 0;
 
+	if (engine_is_peer(vm->engine))
+		return "QEMU's VMM does not tell; kvm and soft count it";
 	if (d->engines & OBS_DISK && !vm->machine->blk)
 		return "the guest has no disk (guest.disk)";
-	if (d->engines & OBS_APIC && vm->apic == APIC_KERNEL)
+	if (d->engines & OBS_APIC && !apic_is_ours(vm->apic))
 		return "apic = kernel: KVM's local APIC is not seen from here";
 	if (d->engines & OBS_EPT && !soft && !vm->inject.ept_serve)
 		return "second-level faults are served here only with inject.ept.* or inject.ept.count = yes; see kvm_pf_fixed";
@@ -178,7 +180,7 @@ static void add_vectors(JsonObject *all, const struct vm *vm, const struct sampl
 {
 	u32 i;
 
-	for (i = 0; i < NR_VECTORS && vm->apic != APIC_KERNEL; i++) {
+	for (i = 0; i < NR_VECTORS && apic_is_ours(vm->apic); i++) {
 		u64 value = to->ipi_vector[i] - from->ipi_vector[i];
 		char *name;
 
@@ -324,11 +326,12 @@ void record_difference(JsonObject *record, struct vm *vm, const struct sample *f
 		if (!json_object_has_member(all, guest_essential[i]))
 			json_object_set_string_member(na, guest_essential[i],
 						      "the guest kernel does not publish it (faultbed kernel check)");
-	if (vm->apic != APIC_KERNEL)
+	if (apic_is_ours(vm->apic))
 		json_object_set_array_member(matrices, "ipi_matrix",
 					     matrix_rows(from->ipi_matrix, to->ipi_matrix, vm->topo.nr_nodes));
 	else
-		json_object_set_string_member(na, "ipi_matrix", "apic = kernel: KVM's local APIC is not seen from here");
+		json_object_set_string_member(na, "ipi_matrix", engine_is_peer(vm->engine) ? "the local APIC is QEMU's" :
+					      "apic = kernel: KVM's local APIC is not seen from here");
 	add_hists(hists, from, to);
 	json_object_set_object_member(record, "counters", all);
 	json_object_set_object_member(record, "na", na);

@@ -171,20 +171,24 @@ static void check_engine(const struct scenario *s, struct scenario_problems *pro
 		if (s->pin && strcmp(s->pin, "none") && strcmp(s->pin, "auto"))
 			scenario_problem(problems, origin_or_file(s, "pin"),
 					 "vm.pin: the soft engine runs all vCPUs on one host thread");
-	} else if (s->engine == ENGINE_KVM || s->engine == ENGINE_NESTED) {
+	} else if (s->engine != ENGINE_AUTO) {
+		static const char *const name[] = {
+			[ENGINE_KVM] = "kvm", [ENGINE_NESTED] = "nested", [ENGINE_QEMU] = "qemu", [ENGINE_LIBVIRT] = "libvirt",
+		};
+
 		if (s->cost_model && strcmp(s->cost_model, "none"))
 			scenario_problem(problems, origin_or_file(s, "cost_model"),
 					 "vm.cost_model: a cost model is for the soft engine; with %s the time is the host's",
-					 s->engine == ENGINE_KVM ? "kvm" : "nested");
+					 name[s->engine]);
 		for (u32 i = 0; i < s->keys->len; i++) {
 			const struct scenario_key *k = s->keys->pdata[i];
 
 			if (!strcmp(k->section, "cost"))
 				scenario_problem(problems, k->origin,
 						 "cost.%s: a cost model is for the soft engine; with %s the time is the host's",
-						 k->key, s->engine == ENGINE_KVM ? "kvm" : "nested");
+						 k->key, name[s->engine]);
 		}
-		if (s->apic == SCENARIO_APIC_X2APIC)
+		if (s->apic == SCENARIO_APIC_X2APIC && (s->engine == ENGINE_KVM || s->engine == ENGINE_NESTED))
 			scenario_problem(problems, origin_or_file(s, "apic"),
 					 "vm.apic = x2apic: KVM does not hand x2APIC to user space; use xapic (ids to 254) or kernel, or engine = soft");
 	}

@@ -12,6 +12,7 @@
 #include "core/trace.h"
 #include "dump.h"
 #include "machine/machine.h"
+#include "peer.h"
 #include "record.h"
 #include "run-lockstep.h"
 #include "run-threads.h"
@@ -35,6 +36,8 @@ static void session_dump_asked(struct session *ss)
 	dump_symbols(ss->vm, ss->setup->system_map);
 	if (ss->virtual)
 		dump_vcpus(ss->vm);
+	else if (engine_is_peer(ss->vm->engine))
+		fb_info("they are QEMU's: ask its monitor");
 	else
 		dump_request(ss->vm);
 }
@@ -60,7 +63,9 @@ static void session_say_beat(struct session *ss)
 		if (counter_read(&ss->vm->vcpu[i]->counters, COUNTER_vm_exits))
 			started++;
 	g_mutex_lock(&ss->lock);
-	if (ss->state == SESSION_BOOTING)
+	if (ss->state == SESSION_BOOTING && engine_is_peer(ss->vm->engine))
+		session_say(ss, "still booting after %.0f s", now);
+	else if (ss->state == SESSION_BOOTING)
 		session_say(ss, "still booting after %.*f s%s, %u of %u vCPUs have started", ss->virtual ? 3 : 0, now,
 			    kind, started, ss->vm->topo.nr_cpus);
 	else if (ss->state == SESSION_RUNNING)
@@ -181,6 +186,14 @@ static enum status session_status(struct session *ss, char **why)
 	case VM_STOP_SIGNAL:
 		*why = g_strdup("interrupted");
 		return STATUS_INTERRUPTED;
+	case VM_STOP_GONE:
+		/* Asked to leave it did so; the value that it left with is QEMU's to know. */
+		ss->vm->exit_code = 1;
+		if (ss->state == SESSION_QUITTING)
+			return status_of_exit(ss, why);
+		*why = g_strdup_printf("the guest is gone, and %s", panic ? "its kernel had panicked" :
+				       "its command had not ended: it left, died, or QEMU did");
+		return STATUS_GUEST_DIED;
 	case VM_STOP_ERROR:
 	case VM_RUNNING:
 		break;
@@ -389,7 +402,7 @@ static enum status session_boot(struct session *ss, const struct run_lockstep_pa
 }
 
 /*
- * Two runners, for time of the host's and time of the VM's own; nothing else here tells
+ * Three runners, for time of the host's, time of the VM's own, and guests that another VMM runs; little else here tells
  * engines apart. If not STATUS_DONE the VM could not run, which has been reported.
  */
 static enum status session_go(struct session *ss)
@@ -401,10 +414,12 @@ static enum status session_go(struct session *ss)
 	struct vm *vm = ss->vm;
 	enum status status;
 
-	if (!ss->virtual) {
+	if (!ss->virtual)
 		session_say(ss, "booting %u vCPUs", vm->topo.nr_cpus);
+	if (engine_is_peer(vm->engine))
+		return peer_run(vm, ss->setup->place, ss->params->signal_fd) ? STATUS_HOST : STATUS_DONE;
+	if (!ss->virtual)
 		return run_threads(vm, &tp) ? STATUS_INTERNAL : STATUS_DONE;
-	}
 	status = session_boot(ss, &lp);
 	if (status == STATUS_DONE && vm->stop == VM_RUNNING) {
 		g_mutex_lock(&vm->lock);
@@ -437,8 +452,10 @@ enum status session_run(struct vm *vm, const struct scenario *s, struct vm_setup
 	if (status != STATUS_DONE)
 		fb_err("%s: %s (%u of %u repeats measured)", params->cell, why, ss.measured, s->repeat);
 	if (status == STATUS_GUEST_DIED || status == STATUS_INTERNAL) {
-		dump_symbols(vm, setup->system_map);
-		dump_vcpus(vm);
+		if (!engine_is_peer(vm->engine)) {
+			dump_symbols(vm, setup->system_map);
+			dump_vcpus(vm);
+		}
 		session_last_words(&ss);
 	}
 	g_free(why);

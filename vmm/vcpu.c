@@ -81,7 +81,7 @@ void vcpu_init(struct vcpu *vcpu)
 
 	clock_init(&vcpu->clock, vcpu_wake, vcpu);
 	clock_event_init(&vcpu->apic_timer, vcpu_timer_event, vcpu, 0);
-	if (vm->apic == APIC_KERNEL)
+	if (!apic_is_ours(vm->apic))
 		return;
 	vcpu->lapic = g_new0(struct lapic, 1);
 	lapic_init(vcpu->lapic, vcpu->apic_id, bsp, vm->apic == APIC_X2APIC, vm->tsc_deadline, vm->tsc_hz);

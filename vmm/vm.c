@@ -13,22 +13,15 @@
 #include "machine/acpi.h"
 #include "machine/fdt.h"
 #include "machine/machine.h"
+#include "peer.h"
 #include "placement.h"
 #include "run-threads.h"
 #include "snapshot.h"
 #include "vcpu.h"
 
-/*
- * quiet: each console byte is an exit. panic=-1, reboot=k: a dead guest leaves at
- * once, by the keyboard controller, instead of spinning. nokaslr: symbols in a
- * profile are the image's. cpuhp.parallel=0: processors that are started side by
- * side spin until their turn comes, which a host with fewer CPUs cannot afford.
- */
-#define VM_CMDLINE	"console=ttyS0 quiet panic=-1 oops=panic reboot=k nokaslr cpuhp.parallel=0"
-
 const struct engine_ops *vm_engine(const char *name)
 {
-	static const struct engine_ops *const engines[] = { &kvm_engine, &soft_engine };
+	static const struct engine_ops *const engines[] = { &kvm_engine, &soft_engine, &qemu_engine, &libvirt_engine };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(engines); i++)
@@ -376,6 +369,8 @@ static enum status vm_build_parts(struct vm *vm, const struct scenario *s, struc
 	status = vm_check_engine(s, setup);
 	if (status == STATUS_DONE)
 		status = vm_cost(vm, s, setup);
+	if (status == STATUS_DONE && engine_is_peer(vm->engine))
+		return peer_build(vm, s, setup);
 	if (status == STATUS_DONE)
 		status = vm_choose_apic(s, &setup->caps, &vm->apic);
 	if (status == STATUS_DONE)

@@ -17,6 +17,7 @@ struct vm_setup {
 	char *disk_digest;		/* SHA-256 of its contents */
 	char *system_map;		/* the kernel's, NULL = none */
 	char *cost_model;		/* the file, where time is virtual */
+	const struct peer_place *place;	/* where the guest is, of an engine that attaches to one; else NULL */
 	char *cmdline;
 	char *features, *missing;	/* CPU model in effect, and what the host lacks of it */
 	int *pin;			/* host CPU by vCPU, NULL = none */
@@ -24,11 +25,19 @@ struct vm_setup {
 	GPtrArray *trust;		/* remarks that belong beside every rate */
 };
 
+/*
+ * quiet: each console byte is an exit. panic=-1, reboot=k: a dead guest leaves at
+ * once, by the keyboard controller, instead of spinning. nokaslr: symbols in a
+ * profile are the image's. cpuhp.parallel=0: processors that are started side by
+ * side spin until their turn comes, which a host with fewer CPUs cannot afford.
+ */
+#define VM_CMDLINE	"console=ttyS0 quiet panic=-1 oops=panic reboot=k nokaslr cpuhp.parallel=0"
+
 /* Beside every rate of an engine with virtual time whose cost model has no [memory]. */
 #define VM_NO_MEMORY_MODEL \
 	"time = virtual, no memory model: cycles = instructions x CPI + TLB, fault and IPI costs"
 
-/* The engine of that name ("kvm", "soft"), or NULL. */
+/* The engine of that name ("kvm", "soft", "qemu", "libvirt"), or NULL. */
 const struct engine_ops *vm_engine(const char *name);
 
 /*

@@ -4,7 +4,8 @@
  * load begins and ends, the guest's own counters over exactly that part, and
  * lines for the result.
  *
- * The marks are bytes to port 0xf5 of the test device. The guest's counters are
+ * The marks are bytes to port 0xf5 of the test device. Where the host is not in the guest's way, as when QEMU runs it, the command line
+ * says faultbed.marks=PORT: there marks go to a serial port of the guest's own, and the host's echo is awaited. The guest's counters are
  * read just before the first and just after the last, so what reading them
  * costs is outside. Lines go to the descriptor FAULTBED_REPORT_FD that init
  * gives, or to stdout by hand:
@@ -25,6 +26,12 @@
 
 #define ROI_PORT_EXIT	0xf4
 #define ROI_PORT_MARK	0xf5
+/* Registers of a 16550, from its first port (PC16550D data sheet, table II). */
+#define ROI_UART_DATA	0
+#define ROI_UART_LSR	5
+#define ROI_LSR_READY	0x01
+#define ROI_UART_PORTS	8
+#define ROI_UART_FIFO	16
 
 enum roi_mark {
 	ROI_MARK_BEGIN = 1,
@@ -36,6 +43,7 @@ enum roi_mark {
 
 struct roi {
 	bool ports;			/* the ports may be written */
+	u16 marks;			/* first port of the serial port that takes marks, 0 = the test device */
 	int port_fd;			/* /dev/port where the kernel has no ioperm(), or -1 */
 	int report_fd;
 	u64 begin_ns, end_ns;		/* CLOCK_MONOTONIC just inside the marks */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/memory.h"
 
@@ -48,6 +49,32 @@ static void test_refused(void)
 		g_assert_cmpint(memory_add(&mem, 8 * GIB + mem.nr_slots * PAGE_SIZE, PAGE_SIZE, 0), ==, 0);
 	g_assert_cmpint(memory_add(&mem, 16 * GIB, PAGE_SIZE, 0), ==, -ENOSPC);
 	memory_destroy(&mem);
+}
+
+/* A node's RAM as a part of somebody's file: what one writes the other reads. */
+static void test_file(void)
+{
+	struct memory mem = { .fd = -1 };
+	g_autofree char *path = NULL;
+	int fd = g_file_open_tmp("faultbed-ram-XXXXXX", &path, NULL);
+	u32 word = 0x12345678, back = 0;
+
+	g_assert_cmpint(fd, >=, 0);
+	g_assert_cmpint(ftruncate(fd, 2 * MIB), ==, 0);
+	g_assert_cmpint(memory_add_file(&mem, 0, MIB, 0, fd, 0), ==, 0);
+	g_assert_cmpint(memory_add_file(&mem, 4 * GIB, MIB, 1, fd, MIB), ==, 0);
+	g_assert_cmpint(memory_add_file(&mem, 4 * GIB + PAGE_SIZE, MIB, 1, fd, MIB), ==, -EINVAL);
+	g_assert_cmpuint(mem.size, ==, 2 * MIB);
+	g_assert_cmpint(memory_write(&mem, 4 * GIB + 8, &word, sizeof(word)), ==, 0);
+	g_assert_cmpint(pread(fd, &back, sizeof(back), MIB + 8), ==, sizeof(back));
+	g_assert_cmphex(back, ==, word);
+	close(fd);
+	/* It is not kept open, and is still there. */
+	back = 0;
+	g_assert_cmpint(memory_read(&mem, 4 * GIB + 8, &back, sizeof(back)), ==, 0);
+	g_assert_cmphex(back, ==, word);
+	memory_destroy(&mem);
+	unlink(path);
 }
 
 static void test_hva(void)
@@ -108,6 +135,7 @@ int main(int argc, char **argv)
 	g_test_init(&argc, &argv, NULL);
 	g_test_add_func("/memory/slots", test_slots);
 	g_test_add_func("/memory/refused", test_refused);
+	g_test_add_func("/memory/file", test_file);
 	g_test_add_func("/memory/hva", test_hva);
 	g_test_add_func("/memory/views", test_views);
 	g_test_add_func("/memory/copy", test_copy);

@@ -151,10 +151,17 @@ struct engine_ops {
 	void (*profile_read)(struct vm *vm, u64 now, bool all, struct profile *p);
 };
 
+/* The guest is another VMM's, to which this one attaches: of the ops above only name to vm_destroy, vm_start, now, read_stats and describe are there. */
+static inline bool engine_is_peer(const struct engine_ops *engine)
+{
+	return !engine->run;
+}
+
 /* Named in vmm/vm.c only. */
 extern const struct engine_ops kvm_engine;	/* vmm/kvm/ */
 extern const struct engine_ops soft_engine;	/* vmm/soft/ */
-extern const struct engine_ops soft_engine;	/* vmm/soft/; the same */
+extern const struct engine_ops qemu_engine;	/* vmm/peer/ */
+extern const struct engine_ops libvirt_engine;	/* vmm/peer/; the same */
 
 /*
  * Upcalls, implemented in vmm/vcpu.c. On the vCPU's thread unless said

@@ -33,9 +33,9 @@ static bool overlaps(const struct memory *mem, gpa_t gpa, u64 size)
 	return false;
 }
 
-static u8 *map_view(const struct memory *mem, u64 offset, u64 size)
+static u8 *map_view(int fd, u64 offset, u64 size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, mem->fd,
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
 		       (off_t)offset);
 
 	if (p == MAP_FAILED)
@@ -46,17 +46,21 @@ static u8 *map_view(const struct memory *mem, u64 offset, u64 size)
 	return p;
 }
 
-int memory_add(struct memory *mem, gpa_t gpa, u64 size, u32 node)
+static int check_slot(const struct memory *mem, gpa_t gpa, u64 size)
 {
-	struct memslot *slot = &mem->slot[mem->nr_slots];
-	int ret;
-
 	if (!size || gpa % PAGE_SIZE || size % PAGE_SIZE || gpa + size < gpa ||
 	    size > (u64)INT64_MAX - mem->size || overlaps(mem, gpa, size))
 		return -EINVAL;
-	if (mem->nr_slots == MEMORY_MAX_SLOTS)
-		return -ENOSPC;
+	return mem->nr_slots == MEMORY_MAX_SLOTS ? -ENOSPC : 0;
+}
 
+int memory_add(struct memory *mem, gpa_t gpa, u64 size, u32 node)
+{
+	struct memslot *slot = &mem->slot[mem->nr_slots];
+	int ret = check_slot(mem, gpa, size);
+
+	if (ret)
+		return ret;
 	if (ftruncate(mem->fd, (off_t)(mem->size + size)) < 0) {
 		ret = -errno;
 		fb_err("cannot grow guest RAM to %" PRIu64 " bytes: %s", mem->size + size,
@@ -67,8 +71,8 @@ int memory_add(struct memory *mem, gpa_t gpa, u64 size, u32 node)
 	slot->size = size;
 	slot->offset = mem->size;
 	slot->node = node;
-	slot->hva = map_view(mem, slot->offset, size);
-	slot->guest_hva = slot->hva ? map_view(mem, slot->offset, size) : NULL;
+	slot->hva = map_view(mem->fd, slot->offset, size);
+	slot->guest_hva = slot->hva ? map_view(mem->fd, slot->offset, size) : NULL;
 	if (!slot->guest_hva) {
 		ret = -errno;
 		fb_err("cannot map %" PRIu64 " bytes of guest RAM at %#" PRIx64 ": %s", size, gpa,
@@ -78,6 +82,26 @@ int memory_add(struct memory *mem, gpa_t gpa, u64 size, u32 node)
 		memset(slot, 0, sizeof(*slot));
 		return ret;
 	}
+	mem->size += size;
+	mem->nr_slots++;
+	return 0;
+}
+
+int memory_add_file(struct memory *mem, gpa_t gpa, u64 size, u32 node, int fd, u64 offset)
+{
+	struct memslot *slot = &mem->slot[mem->nr_slots];
+	int ret = check_slot(mem, gpa, size);
+	u8 *view;
+
+	if (ret)
+		return ret;
+	view = map_view(fd, offset, size);
+	if (!view) {
+		ret = -errno;
+		fb_err("cannot map %" PRIu64 " bytes of guest RAM at %#" PRIx64 ": %s", size, gpa, strerror(-ret));
+		return ret;
+	}
+	*slot = (struct memslot){ .gpa = gpa, .size = size, .offset = offset, .node = node, .hva = view, .guest_hva = view };
 	mem->size += size;
 	mem->nr_slots++;
 	return 0;

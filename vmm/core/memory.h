@@ -26,7 +26,7 @@ struct memslot {
 };
 
 struct memory {
-	int fd;			/* (c) memfd; -1 before memory_create() and after memory_map_file() */
+	int fd;			/* (c) memfd; -1 before memory_create(), after memory_map_file() and with memory_add_file() */
 	u64 size;		/* (c) bytes of all slots */
 	unsigned int nr_slots;	/* (c) */
 	struct memslot slot[MEMORY_MAX_SLOTS];
@@ -40,6 +40,11 @@ int memory_create(struct memory *mem);
  * overlapping ranges, -ENOSPC when the table is full, else -errno (reported).
  */
 int memory_add(struct memory *mem, gpa_t gpa, u64 size, u32 node);
+/*
+ * The same for a slot that is a part of somebody's file, from `offset` (page aligned) on, of which one view is both. `fd` is
+ * not kept. Instead of memory_create() and memory_add(), for all slots.
+ */
+int memory_add_file(struct memory *mem, gpa_t gpa, u64 size, u32 node, int fd, u64 offset);
 void memory_destroy(struct memory *mem);
 
 /* The slot that holds gpa, or NULL. */

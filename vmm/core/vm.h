@@ -38,6 +38,7 @@ enum apic_mode {
 	APIC_XAPIC,		/* ours, MMIO */
 	APIC_X2APIC,		/* ours, MSRs (soft only) */
 	APIC_KERNEL,		/* KVM's, split irqchip (kvm only) */
+	APIC_PEER,		/* that of the VMM which runs the guest (vmm/peer.h) */
 };
 
 enum vcpu_mp_state {
@@ -52,7 +53,7 @@ struct vcpu {
 	u32 apic_id;			/* (c) */
 	enum vcpu_mp_state mp_state;	/* (v) */
 	bool nmi_pending;		/* (v) */
-	struct lapic *lapic;		/* (v) NULL with APIC_KERNEL */
+	struct lapic *lapic;		/* (v) NULL if it is not ours: apic_is_ours() */
 	struct clock clock;		/* what will happen to this vCPU */
 	struct clock_event apic_timer;	/* on clock; runs lapic_timer_fire() */
 	bool timer_held;		/* (v) the timer has expired and waits out an injected delay */
@@ -72,6 +73,12 @@ struct vcpu {
 	void *runner;			/* the runner's own part (threads or lockstep) */
 };
 
+/* Do IPIs and timer interrupts pass through here? */
+static inline bool apic_is_ours(enum apic_mode apic)
+{
+	return apic == APIC_XAPIC || apic == APIC_X2APIC;
+}
+
 /* How a VM ended. */
 enum vm_stop {
 	VM_RUNNING,
@@ -82,6 +89,7 @@ enum vm_stop {
 	VM_STOP_PANIC,		/* the guest's last words say so */
 	VM_STOP_ERROR,		/* engine error; reported */
 	VM_STOP_SIGNAL,		/* the user asked */
+	VM_STOP_GONE,		/* the VMM that runs it has left us (vmm/peer.h) */
 };
 
 struct vm {

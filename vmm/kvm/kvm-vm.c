@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "core/host.h"
 #include "kvm/kvm.h"
 
 /*
@@ -331,7 +332,7 @@ const struct engine_ops kvm_engine = {
 	.now = kvm_now,
 	.charge = kvm_vcpu_charge,
 	.read_stats = kvm_read_stats,
-	.describe = kvm_describe,
+	.describe = host_describe,
 	.rip = kvm_vcpu_rip,
 	.peek = kvm_vcpu_peek,
 };

@@ -83,9 +83,6 @@ int kvm_stats_open(struct kvm_stats *stats, int owner_fd);
 void kvm_stats_close(struct kvm_stats *stats);
 int kvm_read_stats(struct vm *vm, GArray *stats);
 
-/* kvm-host: facts of the host that move results. */
-char *kvm_describe(struct vm *vm);
-
 /*
  * userfault: serves second-level faults of all slots from `nr_shards` threads.
  * create registers nothing; add registers a slot; start runs the threads. -errno, reported.

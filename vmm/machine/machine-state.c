@@ -14,7 +14,7 @@
 _Static_assert(sizeof(struct lapic) == 240, "a new member of struct lapic: transfer_lapic()");
 _Static_assert(sizeof(struct pit_counter) == 40, "a new member of struct pit_counter: transfer_pit()");
 _Static_assert(sizeof(struct ioapic) == 216, "a new member of struct ioapic: transfer_devices()");
-_Static_assert(sizeof(struct uart) == 64, "a new member of struct uart: transfer_uart()");
+_Static_assert(sizeof(struct uart) == 80, "a new member of struct uart: transfer_uart()");
 _Static_assert(sizeof(struct virtqueue) == 72, "a new member of struct virtqueue: virtqueue_transfer()");
 _Static_assert(sizeof(struct virtio_mmio) == 184, "a new member of struct virtio_mmio: virtio_mmio_transfer()");
 

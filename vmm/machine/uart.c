@@ -98,6 +98,10 @@ void uart_destroy(struct uart *u)
 
 void uart_input(struct uart *u, const void *data, u32 len)
 {
+	if (u->wire) {
+		u->wire(u->wire_ctx, data, len);
+		return;
+	}
 	g_byte_array_append(u->input, data, len);
 	uart_update_irq(u);
 }

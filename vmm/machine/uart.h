@@ -24,6 +24,9 @@ struct uart {
 	GByteArray *input;	/* not yet read by the guest */
 	u32 input_pos;
 	bool irq_level;
+	/* Not NULL: the guest's port is elsewhere, and this takes what uart_input() is given, under vm->lock. */
+	void (*wire)(void *ctx, const void *data, u32 len);
+	void *wire_ctx;
 };
 
 void uart_init(struct uart *u, struct vm *vm, u32 irq, uart_sink sink, void *sink_ctx);

@@ -5,7 +5,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "kvm/kvm.h"
+#include <glib.h>
+
+#include "base/types.h"
+#include "core/host.h"
 
 /* Name in the result and the file it is read from; a missing file is left out. */
 static const struct { const char *name, *path; } host_fact[] = {
@@ -87,7 +90,7 @@ static void host_steal(GString *out)
 	g_free(text);
 }
 
-char *kvm_describe(struct vm *vm)
+char *host_describe(struct vm *vm)
 {
 	GString *out = g_string_new(NULL);
 	struct utsname uts;
