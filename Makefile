@@ -66,7 +66,7 @@ SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-
 SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text peer-build peer-guest peer-run placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-libvirt-xml cmd-list cmd-profile cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct experiment front host-memory initramfs \
+SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-libvirt-xml cmd-list cmd-profile cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct emit experiment front host-memory initramfs \
 	job measure nested part-file parts peer-libvirt peer-qemu peer-vm peer-xml progress qmp records result-json result-read run-choose run-options show show-profile show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
@@ -443,6 +443,11 @@ peers: all images
 	$(Q)host-tools/libvirt-up.sh $(O)/faultbed run -q scenarios/peers-2x4x2.ini --engine libvirt -o out/peers/libvirt.json
 	$(Q)host-tools/peers.pl out/peers/soft.json $$(ls -t out/peers/kvm.json out/peers/nested.json 2>/dev/null | head -n 1) out/peers/qemu.json out/peers/libvirt.json
 
+# What do several CPUs bring a sweep, and does it survive SIGKILL? Some minutes.
+.PHONY: bench-sweep
+bench-sweep: all images
+	$(Q)host-tools/bench-sweep.sh $(O)/faultbed
+
 # Is faultbed compare to be believed? Some minutes of two CPUs.
 .PHONY: bench-compare
 bench-compare: all images
@@ -484,6 +489,7 @@ help:
 	@echo "make bench-sensitivity  how far a result (SCENARIO=FILE) hangs on the cost models' estimates, on the quantum, on chance"
 	@echo "make bench-native   soft under a cost model measured on this host, against this host's own page faults"
 	@echo "make peers          one load on soft, kvm or nested, QEMU and libvirt, and what each observes"
+	@echo "make bench-sweep    a matrix on all CPUs against one cell after the other, and one that is killed in the middle"
 	@echo "make bench-compare  how often faultbed compare claims a difference that is not there, and finds one that is"
 	@echo "make deps deps-undo install what the build needs; take that back"
 	@echo "make clean distclean"

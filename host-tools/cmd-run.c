@@ -70,7 +70,8 @@ static int run_job(struct job *job, const struct run_options *opt, int argc, cha
 	if (status)
 		return status;
 	if (opt->resume) {
-		job->parts = parts_open(opt->output, job, opt->cells, opt->retry, &status);
+		job->look = opt->missing || opt->collect || opt->emit;
+		job->parts = parts_open(opt->output, job, job->look ? PARTS_LOOK : opt->cells ? PARTS_SOME : PARTS_ALL, opt->retry, &status);
 		if (!job->parts)
 			return status;
 	}
@@ -79,6 +80,8 @@ static int run_job(struct job *job, const struct run_options *opt, int argc, cha
 	job->begin = run_now();
 	status = job->engine == ENGINE_NESTED ? nested_run(job) : direct_run(job);
 	job->finish = run_now();
+	if (job->look)
+		return sweep_look(job, opt, argc, argv);
 	/* Nothing was even tried: there is no result to write. */
 	if (status && (job->refused || !((struct cell *)job->cells->pdata[0])->tried))
 		return status;

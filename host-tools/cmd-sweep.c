@@ -1,10 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* faultbed sweep: a matrix that goes on where it was, some of its cells, or all of them on other hosts. */
+#include <stdio.h>
+#include <string.h>
+
 #include "base/log.h"
+#include "emit.h"
 #include "run-options.h"
+
+/* The arguments that each job gets: all but those about jobs, and the result's name, which stands where the job wants it. */
+static char **job_arguments(int argc, char **argv)
+{
+	static const char *const mine[] = { "--emit", "--throttle", "--cells", "--output", "-o" };
+	GPtrArray *list = g_ptr_array_new();
+
+	for (int i = 1; i < argc; i++) {
+		bool skip = g_str_has_prefix(argv[i], "-o");
+
+		for (size_t k = 0; k < ARRAY_SIZE(mine); k++) {
+			g_autofree char *with = g_strconcat(mine[k], "=", NULL);
+
+			skip |= g_str_has_prefix(argv[i], with);
+			if (strcmp(argv[i], mine[k]))
+				continue;
+			skip = true;
+			i++;
+			break;
+		}
+		if (!skip)
+			g_ptr_array_add(list, g_strdup(argv[i]));
+	}
+	g_ptr_array_add(list, NULL);
+	return (char **)g_ptr_array_free(list, FALSE);
+}
+
+int sweep_look(struct job *job, const struct run_options *opt, int argc, char **argv)
+{
+	g_autofree char *missing = emit_missing(job);
+	g_auto(GStrv) arguments = NULL;
+
+	if (opt->missing) {
+		/* One a line, for xargs and the like. */
+		for (u32 i = 0; i < job->cells->len; i++)
+			if (!((struct cell *)job->cells->pdata[i])->tried)
+				printf("%u\n", ((struct cell *)job->cells->pdata[i])->nr);
+		return fflush(stdout) ? STATUS_BAD_INPUT : STATUS_DONE;
+	}
+	if (opt->emit) {
+		arguments = job_arguments(argc, argv);
+
+		const struct emit e = {
+			.kind = opt->emit, .output = opt->output, .throttle = (u32)opt->throttle, .arguments = arguments,
+		};
+
+		return emit_script(stdout, job, &e);
+	}
+	if (*missing)
+		fb_err("cells %s are not finished; faultbed sweep with --cells %s runs them, and without --collect or --cells, too", missing, missing);
+	return run_result(job, opt, *missing ? STATUS_INTERRUPTED : STATUS_DONE, argc, argv);
+}
 
 static int sweep(struct run_options *opt, int argc, char **argv)
 {
+	if (opt->emit && !emit_kind(opt->emit))
+		return STATUS_BAD_INPUT;
+	if (!!opt->emit + opt->missing + opt->collect > 1 || (opt->collect && opt->cells)) {
+		fb_err("--emit, --missing and --collect exclude each other, and --collect is for all cells");
+		return STATUS_BAD_INPUT;
+	}
+	if (opt->throttle < 0 || (opt->throttle && (!opt->emit || strcmp(opt->emit, "slurm")))) {
+		fb_err("--throttle %d: tasks of --emit slurm at once, 1 or more", opt->throttle);
+		return STATUS_BAD_INPUT;
+	}
 	opt->resume = TRUE;
 	return run_file(opt, argc, argv);
 }
@@ -17,6 +83,12 @@ int cmd_sweep(int argc, char **argv)
 		  "run just these cells, 1-3,7, keep them, and write no result", "LIST" },
 		{ "retry", 0, 0, G_OPTION_ARG_NONE, &opt.retry,
 		  "run cells again whose command failed or whose guest died", NULL },
+		{ "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit,
+		  "run nothing: write a job array for Slurm, or a script for GNU parallel over ssh, to standard output", "slurm|parallel" },
+		{ "throttle", 0, 0, G_OPTION_ARG_INT, &opt.throttle, "with --emit slurm: so many tasks at once at most", "N" },
+		{ "missing", 0, 0, G_OPTION_ARG_NONE, &opt.missing, "run nothing: the numbers of the cells that are not finished, one a line", NULL },
+		{ "collect", 0, 0, G_OPTION_ARG_NONE, &opt.collect,
+		  "run nothing: make the result of the cells that are finished, on whichever host", NULL },
 		{ 0 }
 	};
 	g_autoptr(GOptionContext) context = g_option_context_new("- run a matrix, in as many goes as it takes");
@@ -40,5 +112,6 @@ int cmd_sweep(int argc, char **argv)
 		status = sweep(&opt, g_strv_length(given), given);
 	run_options_clear(&opt);
 	g_free(opt.cells);
+	g_free(opt.emit);
 	return status;
 }

@@ -441,8 +441,13 @@ static int run_parts(struct job *job, const GArray *all)
 
 int direct_run(struct job *job)
 {
-	g_autoptr(GArray) parts = order_of(job);
-	int status = run_parts(job, parts);
+	g_autoptr(GArray) parts = order_of(job), rest = NULL;
+	int status = STATUS_DONE;
+
+	if (job->look)
+		rest = take_finished(job, parts);
+	else
+		status = run_parts(job, parts);
 
 	for (u32 i = 0; job->interleave && i < job->cells->len; i++)
 		gather_repeats(job->cells->pdata[i]);

@@ -503,7 +503,7 @@ int job_status(const struct job *job)
 		if (cell->tried)
 			status = front_worse(status, cell->status);
 		else
-			status = front_worse(status, job->signals.count ? STATUS_INTERRUPTED :
+			status = front_worse(status, job->signals.count || job->look ? STATUS_INTERRUPTED :
 								   STATUS_INTERNAL);
 	}
 	return status;

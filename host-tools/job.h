@@ -62,6 +62,7 @@ struct job {
 	char *qemu, *qemu_version;	/* nested, qemu, libvirt */
 	char *tmp;		/* folder for what is needed while it runs */
 	bool keep;		/* job_free() leaves records and result in tmp */
+	bool look;		/* nothing is run: the cells are those that parts have */
 	bool refused;		/* this host cannot run it, and nothing was run */
 	bool console;		/* relay the guest's console */
 	struct child_signals signals;

@@ -19,7 +19,7 @@
 struct parts {
 	char *dir;
 	int lock;
-	bool retry;
+	bool retry, look;
 	GHashTable *sums;	/* part_of() */
 	GHashTable *there;	/* what the folder had, "CELL\nREPEAT" to part_file without its records; NULL = not looked */
 	u32 others;		/* cells for which that was something else */
@@ -76,17 +76,21 @@ static void free_part(void *f)
 	part_file_free(f);
 }
 
-struct parts *parts_open(const char *output, const struct job *job, bool some, bool retry, int *status)
+struct parts *parts_open(const char *output, const struct job *job, enum parts_use use, bool retry, int *status)
 {
+	bool some = use == PARTS_SOME;
 	struct parts *p = g_new0(struct parts, 1);
 	g_autofree char *lock = NULL;
 
 	p->dir = parts_folder(output);
 	p->lock = -1;
 	p->retry = retry;
+	p->look = use == PARTS_LOOK;
 	p->sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	/* One of many need not look at what the others wrote. */
 	p->there = some ? g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_part) : NULL;
+	if (p->look)
+		return p;
 	lock = g_build_filename(p->dir, "lock", NULL);
 	*status = STATUS_BAD_INPUT;
 	if (g_mkdir_with_parents(p->dir, 0777))
@@ -154,15 +158,31 @@ static GHashTable *look(const char *folder)
 	return there;
 }
 
-/* There is no part of this; if there is one of the same name, say why it is not taken. */
-static void say_why_not(struct parts *p, const struct cell *cell, int repeat, JsonObject *of)
+/* What is there of that name, be it of something else; NULL if nothing. Without its records. */
+static part_file *of_that_name(struct parts *p, const struct cell *cell, int repeat)
 {
-	g_autofree char *key = index_key(cell->name, repeat), *differs = NULL;
-	part_file *f;
+	g_autofree char *key = index_key(cell->name, repeat);
 
 	if (!p->there)
 		p->there = look(p->dir);
-	f = g_hash_table_lookup(p->there, key);
+	return g_hash_table_lookup(p->there, key);
+}
+
+/* The same of another host, whose time it is on, where nothing is to be run. NULL if there is none. */
+static part_file *of_another_host(struct parts *p, const struct cell *cell, int repeat, JsonObject *of)
+{
+	part_file *f = p->look ? of_that_name(p, cell, repeat) : NULL;
+	g_autofree char *differs = f ? part_differs(f->of, of) : NULL, *bad = NULL;
+
+	return f && !differs ? part_read(f->path, &bad) : NULL;
+}
+
+/* There is no part of this; if there is one of the same name, say why it is not taken. */
+static void say_why_not(struct parts *p, const struct cell *cell, int repeat, JsonObject *of)
+{
+	part_file *f = of_that_name(p, cell, repeat);
+	g_autofree char *differs = NULL;
+
 	if (!f || ++p->others > MAX_NAMED + 1)
 		return;
 	if (p->others > MAX_NAMED) {
@@ -195,9 +215,11 @@ bool parts_take(struct parts *p, struct job *job, u32 i, int repeat)
 	g_autoptr(part_file) f = part_read(path, &bad);
 
 	if (bad) {
-		fb_warn("%s: %s; cell %s is run again", path, bad, cell->name);
+		fb_warn("%s: %s; cell %s is %s", path, bad, cell->name, p->look ? "missing" : "run again");
 		return false;
 	}
+	if (!f)
+		f = of_another_host(p, cell, repeat, of);
 	if (!f) {
 		say_why_not(p, cell, repeat, of);
 		return false;

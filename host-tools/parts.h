@@ -12,13 +12,19 @@
 
 #include "part-file.h"
 
+/* How a run uses the folder. */
+enum parts_use {
+	PARTS_ALL,	/* the whole matrix, for itself */
+	PARTS_SOME,	/* some cells of it, while others may be run by others */
+	PARTS_LOOK,	/* nothing is run: what is there, whichever host made it */
+};
+
 /* The folder of the result at `output`; g_free(). */
 char *parts_folder(const char *output);
 /*
- * Makes the folder and locks it. With `some` the job has just some cells of the matrix, and others may be run by others now. With `retry` parts
- * that did not end well are not taken. NULL (reported) if that cannot be, or another run is at it: then *status is an enum status.
+ * Makes the folder and locks it, if anything is to be run. With `retry` parts that did not end well are not taken. NULL (reported) if that cannot be, or another run is at it: then *status is an enum status.
  */
-struct parts *parts_open(const char *output, const struct job *job, bool some, bool retry, int *status);
+struct parts *parts_open(const char *output, const struct job *job, enum parts_use use, bool retry, int *status);
 void parts_close(struct parts *p);
 /* If this part was finished before: put it into the job. repeat < 0: all repeats of the cell. */
 bool parts_take(struct parts *p, struct job *job, u32 cell, int repeat);

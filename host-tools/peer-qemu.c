@@ -92,7 +92,7 @@ static char **qemu_argv(const struct job *job, const struct cell *cell, const st
 	add_serial(argv, p->folder, PEER_CONSOLE);
 	add_serial(argv, p->folder, PEER_CONTROL);
 	add_serial(argv, p->folder, PEER_MARKS);
-	add(argv, "-device", g_strdup("isa-debug-exit,iobase=0xf4,iosize=4"));
+	add(argv, "-device", g_strdup("isa-debug-exit,iobase=0xf4,iosize=1"));
 	add(argv, "-qmp", g_strdup_printf("unix:%s/qmp,server=on,wait=off", p->folder));
 	add(argv, "-display", g_strdup("none"));
 	add(argv, "-no-reboot", NULL);

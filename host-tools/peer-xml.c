@@ -78,7 +78,7 @@ static void add_arguments(GString *xml, const struct job *job)
 
 	g_string_append(xml, "  <qemu:commandline>\n");
 	add_arg(xml, "-device");
-	add_arg(xml, "isa-debug-exit,iobase=0xf4,iosize=4");
+	add_arg(xml, "isa-debug-exit,iobase=0xf4,iosize=1");
 	add_arg(xml, "-machine");
 	add_arg(xml, machine);
 	if (!job->peer_kvm) {

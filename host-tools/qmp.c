@@ -77,7 +77,8 @@ JsonNode *qmp_command(struct qmp *q, const char *name, JsonObject *arguments)
 	g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
 	JsonObject *o = json_object_new();
 	g_autofree char *text = NULL, *line = NULL;
-	JsonNode *answer;
+	JsonNode *answer, *result = NULL;
+	bool answered = false;
 
 	json_object_set_string_member(o, "execute", name);
 	if (arguments)
@@ -89,19 +90,18 @@ JsonNode *qmp_command(struct qmp *q, const char *name, JsonObject *arguments)
 		at_end(q);
 		return NULL;
 	}
-	while ((answer = next_line(q, true))) {
-		g_autoptr(JsonNode) owned = answer;
-
+	while (!answered && (answer = next_line(q, true))) {
 		o = json_node_get_object(answer);
+		answered = json_object_has_member(o, "return") || json_object_has_member(o, "error");
 		if (json_object_has_member(o, "return"))
-			return json_object_dup_member(o, "return");
-		if (json_object_has_member(o, "error")) {
+			result = json_object_dup_member(o, "return");
+		else if (answered)
 			fb_err("QEMU: %s: %s", name, summary_string(summary_object(o, "error"), "desc", "no reason given"));
-			return NULL;
-		}
-		take_event(q, o);
+		else
+			take_event(q, o);
+		json_node_unref(answer);
 	}
-	return NULL;
+	return result;
 }
 
 int qmp_open(struct qmp *q, const char *path)

@@ -56,7 +56,7 @@ static JsonObject *set_json(char **set)
 
 static JsonObject *cell_json(const struct job *job, const struct cell *cell)
 {
-	int not_run = job->signals.count ? STATUS_INTERRUPTED : STATUS_INTERNAL;
+	int not_run = job->signals.count || job->look ? STATUS_INTERRUPTED : STATUS_INTERNAL;
 	JsonObject *o = json_object_new();
 
 	json_object_set_string_member(o, "name", cell->name);

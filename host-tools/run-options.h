@@ -14,6 +14,9 @@ struct run_options {
 	/* faultbed sweep only. */
 	char *cells;		/* run just these, into the folder of finished parts */
 	gboolean retry;		/* do not take parts that did not end well */
+	gboolean missing, collect;	/* run nothing: name the cells that are not finished, make the result of those that are */
+	char *emit;		/* run nothing: write jobs for other hosts */
+	int throttle;
 };
 
 /* For g_option_context_set_main_group(). */
@@ -36,6 +39,11 @@ bool run_kvm_usable(void);
 int run_file(const struct run_options *opt, int argc, char **argv);
 /* Of a job whose cells have been run: show the result and write it. `status`, or a worse one. */
 int run_result(struct job *job, const struct run_options *opt, int status, int argc, char **argv);
+/*
+ * What faultbed sweep does instead of running: opt->missing, emit or collect, with what is there of the job's cells in it. As
+ * run_file(); to collect what is not all there is STATUS_INTERRUPTED.
+ */
+int sweep_look(struct job *job, const struct run_options *opt, int argc, char **argv);
 /* The time of day, for a job's begin and finish; g_free(). */
 char *run_now(void);
 
