@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "front.h"
+#include "peer-vm.h"
 
 /* The oldest QEMU whose emulated SVM carried the nested appliance. */
 #define QEMU_MIN_MAJOR	10
@@ -170,6 +171,20 @@ static bool check_qemu(void)
 	return svm;
 }
 
+/* QEMU beside the VMM (docs/peers.md): any version that starts will do. */
+static void check_peers(bool kvm)
+{
+	g_autofree char *qemu = front_qemu(), *libvirt = NULL;
+	bool there = peer_libvirt_probe(&libvirt);
+
+	printf("\nThe engines qemu and libvirt\n");
+	item(qemu ? GOOD : NOTE, "qemu", !qemu ? "not installed" : kvm ? "KVM runs its guests" : "TCG runs its guests: times and rates mean nothing",
+	     "make deps (package qemu-system-x86)");
+	item(there ? GOOD : NOTE, "libvirt", libvirt,
+	     geteuid() ? "qemu:///session starts a daemon of its own when it is needed, if libvirtd is installed (make deps)"
+		       : "start libvirtd or virtqemud (make deps installs it), or host-tools/libvirt-up.sh for one run beside a daemon of its own");
+}
+
 static bool check_file(const char *name, char *path, const char *fix)
 {
 	bool there = !access(path, R_OK);
@@ -278,6 +293,7 @@ int cmd_doctor(int argc, char **argv)
 	soft = check_soft();
 	nested = check_qemu();
 	nested &= check_file("appliance", front_appliance(), "make appliance");
+	check_peers(kvm);
 	printf("\nThe guest\n");
 	images = check_file("kernel", front_kernel(), "make kernel (some minutes, once)");
 	images &= check_file("initramfs", front_initrd(), "make initramfs");

@@ -47,35 +47,71 @@ static bool is_remote(const char *uri)
 	return host && *host && strcmp(host, "localhost");
 }
 
+static const char *the_uri(const char *given)
+{
+	given = given && *given ? given : g_getenv("LIBVIRT_DEFAULT_URI");
+	return given && *given ? given : geteuid() ? "qemu:///session" : "qemu:///system";
+}
+
+static char *versions(virConnectPtr connection)
+{
+	g_autofree char *uri = NULL;
+	unsigned long lib = 0, qemu = 0;
+
+	virConnectGetLibVersion(connection, &lib);
+	virConnectGetVersion(connection, &qemu);
+	uri = virConnectGetURI(connection);
+	return g_strdup_printf("QEMU %lu.%lu.%lu by libvirt %lu.%lu.%lu, %s", qemu / 1000000, qemu / 1000 % 1000, qemu % 1000,
+			       lib / 1000000, lib / 1000 % 1000, lib % 1000, uri ? uri : "");
+}
+
+bool peer_libvirt_probe(char **says)
+{
+	const char *uri = the_uri(NULL);
+	virConnectPtr connection;
+	bool qemu;
+
+	if (is_remote(uri)) {
+		*says = g_strdup_printf("%s is another host", uri);
+		return false;
+	}
+	virSetErrorFunc(NULL, on_error);
+	/* A user's own daemon is started by whoever connects to it, and a look changes nothing. */
+	g_setenv("LIBVIRT_AUTOSTART", "0", TRUE);
+	connection = virConnectOpen(uri);
+	g_unsetenv("LIBVIRT_AUTOSTART");
+	if (!connection) {
+		*says = g_strdup_printf("%s: %s", uri, virGetLastErrorMessage());
+		return false;
+	}
+	qemu = !strcmp(virConnectGetType(connection), "QEMU");
+	*says = qemu ? versions(connection) : g_strdup_printf("%s: a connection to %s", uri, virConnectGetType(connection));
+	virConnectClose(connection);
+	return qemu;
+}
+
 int peer_libvirt_connect(struct job *job, const char *uri)
 {
-	unsigned long lib = 0, qemu = 0;
-	g_autofree char *name = NULL;
-
-	uri = uri ? uri : g_getenv("LIBVIRT_DEFAULT_URI");
-	if (uri && is_remote(uri)) {
+	uri = the_uri(uri);
+	if (is_remote(uri)) {
 		fb_err("%s: a guest's RAM and serial ports are files of the host that it runs on, so faultbed has to run there: ssh HOST faultbed run --engine libvirt ...", uri);
 		return STATUS_HOST;
 	}
 	virSetErrorFunc(NULL, on_error);
 	virEventRegisterDefaultImpl();
 	virEventAddTimeout(EVENT_TICK_MS, on_tick, NULL, NULL);
-	the_connection = virConnectOpen(uri && *uri ? uri : geteuid() ? "qemu:///session" : "qemu:///system");
+	the_connection = virConnectOpen(uri);
 	if (!the_connection) {
 		fb_err("libvirt: %s (is libvirtd or virtqemud running? virsh -c %s version tells; --connect URI names another)",
-		       virGetLastErrorMessage(), uri && *uri ? uri : geteuid() ? "qemu:///session" : "qemu:///system");
+		       virGetLastErrorMessage(), uri);
 		return STATUS_HOST;
 	}
 	if (strcmp(virConnectGetType(the_connection), "QEMU")) {
 		fb_err("libvirt: this is a connection to %s, and it has to be to QEMU: --connect qemu:///system", virConnectGetType(the_connection));
 		return STATUS_HOST;
 	}
-	virConnectGetLibVersion(the_connection, &lib);
-	virConnectGetVersion(the_connection, &qemu);
-	name = virConnectGetURI(the_connection);
 	g_free(job->qemu_version);
-	job->qemu_version = g_strdup_printf("QEMU %lu.%lu.%lu by libvirt %lu.%lu.%lu, %s", qemu / 1000000, qemu / 1000 % 1000, qemu % 1000,
-					    lib / 1000000, lib / 1000 % 1000, lib % 1000, name ? name : "");
+	job->qemu_version = versions(the_connection);
 	return STATUS_DONE;
 }
 
@@ -171,8 +207,9 @@ static char *how_it_ended(const struct libvirt *l, bool destroyed)
 
 	if (!l->domain || (l->stopped && l->detail == VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN) || destroyed)
 		return NULL;
-	return g_strdup_printf("libvirt: %s", l->stopped && l->detail < (int)ARRAY_SIZE(detail) && detail[l->detail] ? detail[l->detail] :
-			       "the domain is gone");
+	if (!l->stopped)
+		return g_strdup("libvirt: the daemon does not answer, so how the domain ended is not known");
+	return g_strdup_printf("libvirt: %s", l->detail < (int)ARRAY_SIZE(detail) && detail[l->detail] ? detail[l->detail] : "the domain is gone");
 }
 
 static char *libvirt_end(struct peer_vm *p)
@@ -182,11 +219,16 @@ static char *libvirt_end(struct peer_vm *p)
 	bool destroyed = false;
 	char *how;
 
-	while (l->domain && !l->stopped && g_get_monotonic_time() < start + END_LIMIT_US) {
+	while (l->domain && !l->stopped && virConnectIsAlive(l->connection) == 1 && g_get_monotonic_time() < start + END_LIMIT_US) {
 		if (!destroyed && g_get_monotonic_time() >= start + LEAVE_LIMIT_US)
 			destroyed = virDomainDestroy(l->domain) == 0;
 		virEventRunDefaultImpl();
 	}
+	/* Its QEMU does not need a daemon to run on. */
+	if (l->domain && !l->stopped && !destroyed)
+		fb_warn("libvirt could not be asked to take down the domain %s (%s): if its QEMU still runs, virsh destroy %s once the daemon is back",
+			virDomainGetName(l->domain), virConnectIsAlive(l->connection) == 1 ? virGetLastErrorMessage() : "the daemon is gone",
+			virDomainGetName(l->domain));
 	virConnectDomainEventDeregister(l->connection, on_lifecycle);
 	how = how_it_ended(l, destroyed);
 	if (l->domain)

@@ -36,6 +36,8 @@ struct peer_vm {
 const struct peer_ops *peer_ops(enum scenario_engine engine);
 /* Can all cells be run? peer_check() and peer_topology() of each. An enum status, reported. */
 int peer_prepare(const struct job *job);
+/* Is there a libvirt, as the engine would look for it without --connect? Which one, or why not; g_free(). Starts none. */
+bool peer_libvirt_probe(char **says);
 /* libvirt's connection, for as long as the program runs; NULL: LIBVIRT_DEFAULT_URI, or the user's own. An enum status, reported. */
 int peer_libvirt_connect(struct job *job, const char *uri);
 /* `cell` as a domain of that name, its sockets in `folder`. NULL, reported, if the scenario is to blame. g_free(). */

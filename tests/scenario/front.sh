@@ -34,6 +34,12 @@ tap_like "topology 4x15x2: APIC ids go up to 125" "$OUT" '(^|[^0-9])125([^0-9]|$
 tap_run "$fb" doctor
 tap_like "doctor speaks of kvm" "$OUT$ERR" 'kvm'
 tap_like "doctor speaks of nested" "$OUT$ERR" '[Nn]ested|QEMU|qemu'
+tap_like "doctor speaks of QEMU as an engine" "$OUT" '^ (ok|note) +qemu  .*(KVM|TCG|not installed)'
+tap_like "doctor speaks of libvirt, and of where it looked" "$OUT" '^ (ok|note) +libvirt  .*qemu:///'
+tap_run env LIBVIRT_DEFAULT_URI=qemu+ssh://elsewhere/system "$fb" doctor
+tap_like "doctor asks no other host" "$OUT" '^ note +libvirt  .*another host'
+tap_run env LIBVIRT_DEFAULT_URI=test:///default "$fb" doctor
+tap_like "doctor takes no other hypervisor's libvirt" "$OUT" '^ note +libvirt  .*a connection to TEST'
 tap_ok "doctor's status is 0, or 3 where this host can run nothing" test "$RC" = 0 -o "$RC" = 3
 
 tap_run "$fb" --version
