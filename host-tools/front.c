@@ -144,6 +144,13 @@ char *front_qemu(void)
 	return g_find_program_in_path(qemu && *qemu ? qemu : "qemu-system-x86_64");
 }
 
+char *front_qemu_escaped(const char *path)
+{
+	g_auto(GStrv) parts = g_strsplit(path, ",", -1);
+
+	return g_strjoinv(",,", parts);
+}
+
 char *front_proc_value(const char *path, const char *key)
 {
 	g_autofree char *text = NULL;

@@ -30,6 +30,8 @@ char *front_initrd(void);			/* and its initramfs */
 char *front_disk(void);				/* and the disk that guest.disk = default is */
 char *front_appliance(void);
 char *front_qemu(void);				/* FAULTBED_QEMU, or found in PATH; NULL if there is none */
+/* A path in an option of QEMU's that has parts: a comma inside of a part is doubled. g_free(). */
+char *front_qemu_escaped(const char *path);
 
 /* The value of "KEY : VALUE" or "KEY: VALUE" in a file of /proc; "" if it is not there. g_free(). */
 char *front_proc_value(const char *path, const char *key);

@@ -214,18 +214,10 @@ static u64 appliance_mib(const struct appliance *a, const char *initrd)
 	return guest + APPLIANCE_MIB + 2 * file_mib(initrd);
 }
 
-/* In an option with parts, a comma inside of a part is doubled. */
-static char *qemu_escaped(const char *path)
-{
-	g_auto(GStrv) parts = g_strsplit(path, ",", -1);
-
-	return g_strjoinv(",,", parts);
-}
-
 static char **qemu_argv(const struct appliance *a, const char *initrd, const char *records, u64 mib)
 {
 	g_autofree char *memory = g_strdup_printf("%" G_GUINT64_FORMAT "M", mib);
-	g_autofree char *path = qemu_escaped(records);
+	g_autofree char *path = front_qemu_escaped(records);
 	g_autofree char *file = g_strdup_printf("file,id=records,path=%s", path);
 	const char *const argv[] = {
 		a->job->qemu, "-nodefaults", "-no-user-config",

@@ -42,7 +42,9 @@ static void add(GPtrArray *argv, const char *option, char *value)
 
 static void add_serial(GPtrArray *argv, const char *folder, const char *name)
 {
-	add(argv, "-chardev", g_strdup_printf("socket,id=%s,path=%s/%s,server=on,wait=off", name, folder, name));
+	g_autofree char *escaped = front_qemu_escaped(folder);
+
+	add(argv, "-chardev", g_strdup_printf("socket,id=%s,path=%s/%s,server=on,wait=off", name, escaped, name));
 	add(argv, "-serial", g_strdup_printf("chardev:%s", name));
 }
 
@@ -68,9 +70,9 @@ static void add_nodes(GPtrArray *argv, const struct topology *topo, const GPtrAr
 				add(argv, "-numa", g_strdup_printf("dist,src=%u,dst=%u,val=%u", i, j, topo->distance[i][j]));
 }
 
-/* In an option with parts, a comma inside of a part is doubled; these are options of one part. */
 static char **qemu_argv(const struct job *job, const struct cell *cell, const struct topology *topo, const struct peer_vm *p)
 {
+	g_autofree char *escaped = front_qemu_escaped(p->folder);
 	GPtrArray *argv = g_ptr_array_new();
 	u64 ram = 0;
 
@@ -93,7 +95,8 @@ static char **qemu_argv(const struct job *job, const struct cell *cell, const st
 	add_serial(argv, p->folder, PEER_CONTROL);
 	add_serial(argv, p->folder, PEER_MARKS);
 	add(argv, "-device", g_strdup("isa-debug-exit,iobase=0xf4,iosize=1"));
-	add(argv, "-qmp", g_strdup_printf("unix:%s/qmp,server=on,wait=off", p->folder));
+	add(argv, "-chardev", g_strdup_printf("socket,id=qmp,path=%s/qmp,server=on,wait=off", escaped));
+	add(argv, "-mon", g_strdup("chardev=qmp,mode=control"));
 	add(argv, "-display", g_strdup("none"));
 	add(argv, "-no-reboot", NULL);
 	/* Its CPUs stand still until the VMM has attached. */
@@ -134,16 +137,18 @@ static bool make_ram(struct qemu *q, const struct topology *topo)
 	return true;
 }
 
-/* Until its monitor answers. */
+/* Until its monitor answers. An interrupt ends the wait. */
 static bool wait_for_monitor(struct qemu *q)
 {
 	g_autofree char *path = g_build_filename(q->peer.folder, "qmp", NULL);
 	s64 limit = g_get_monotonic_time() + START_LIMIT_US;
-	int err = -ECHILD;
+	int err = -ENOENT;
 
-	while (!q->child.gone && g_get_monotonic_time() < limit) {
-		err = qmp_open(&q->qmp, path);
-		if (err != -ENOENT && err != -ECONNREFUSED)
+	while (!q->child.gone && !q->child.signals->count && g_get_monotonic_time() < limit) {
+		/* One that has answered wrongly is leaving; what it says of that is waited for. */
+		if (err != -EPROTO)
+			err = qmp_open(&q->qmp, path);
+		if (err != -ENOENT && err != -ECONNREFUSED && err != -EPROTO)
 			break;
 		while (g_main_context_iteration(NULL, FALSE))
 			;
@@ -151,10 +156,9 @@ static bool wait_for_monitor(struct qemu *q)
 	}
 	if (!err)
 		return true;
-	/* What it has said of it, too. */
-	while (!q->child.gone && err == -EPROTO)
-		child_wait();
-	fb_err("QEMU did not come up: %s", q->child.gone ? "it left" : g_strerror(-err));
+	if (!q->child.signals->count)
+		fb_err("QEMU did not come up: %s", q->child.gone ? "it left" : err == -EPROTO ? "its monitor does not answer" :
+		       err == -ENOENT || err == -ECONNREFUSED ? "its monitor is not there" : g_strerror(-err));
 	return false;
 }
 
@@ -211,7 +215,7 @@ static struct peer_vm *qemu_start(struct job *job, const struct cell *cell)
 			return &q->peer;
 	}
 	how = qemu_end(&q->peer);
-	if (how)
+	if (how && !job->signals.count)
 		fb_err("%s", how);
 	return NULL;
 }

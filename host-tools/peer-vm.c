@@ -3,10 +3,14 @@
 #include "peer-vm.h"
 
 #include <glib/gstdio.h>
-#include <unistd.h>
+#include <string.h>
+#include <sys/un.h>
 
 #include "base/log.h"
 #include "peer.h"
+
+/* Behind the folder come a slash and one of our sockets' names, of which none is longer than this one. */
+#define PEER_FOLDER_MAX	(sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/" PEER_CONSOLE))
 
 const struct peer_ops *peer_ops(enum scenario_engine engine)
 {
@@ -42,11 +46,18 @@ void peer_add_options(const struct peer_vm *p, GPtrArray *argv)
 char *peer_make_folder(void)
 {
 	g_autoptr(GError) err = NULL;
-	char *folder = g_dir_make_tmp("faultbed-XXXXXX", &err);
+	g_autofree char *folder = g_dir_make_tmp("faultbed-XXXXXX", &err);
 
-	if (!folder)
+	if (!folder) {
 		fb_err("no folder for QEMU's sockets: %s", err->message);
-	return folder;
+		return NULL;
+	}
+	if (strlen(folder) <= PEER_FOLDER_MAX)
+		return g_steal_pointer(&folder);
+	fb_err("%s: QEMU's sockets lie there, and their addresses have room for a folder of %zu bytes: a shorter TMPDIR", folder,
+	       PEER_FOLDER_MAX);
+	g_rmdir(folder);
+	return NULL;
 }
 
 void peer_remove_folder(const char *folder)
