@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* faultbed libvirt-xml: what engine = libvirt would start. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "peer-vm.h"
 #include "run-options.h"
+
+/* What XML can say, and libvirt takes. */
+static bool can_be_said(const char *option, const char *text, bool is_name)
+{
+	bool bad = !*text || !g_utf8_validate(text, -1, NULL) || (is_name && strchr(text, '/'));
+
+	for (const char *c = text; *c; c++)
+		bad |= g_ascii_iscntrl(*c);
+	if (bad)
+		fb_err("%s \"%s\": some text without control characters%s", option, text, is_name ? " and slashes" : "");
+	return !bad;
+}
 
 static int print_domain(struct job *job, const char *name, const char *folder)
 {
@@ -58,6 +71,8 @@ int cmd_libvirt_xml(int argc, char **argv)
 		fb_err("faultbed libvirt-xml takes one scenario file (faultbed list names those there are)");
 		return STATUS_BAD_INPUT;
 	}
+	if (!can_be_said("--name", name ? name : "faultbed", true) || !can_be_said("--sockets", sockets ? sockets : "/run/faultbed", false))
+		return STATUS_BAD_INPUT;
 	for (char **s = sets; s && *s; s++)
 		g_ptr_array_add(set, *s);
 	/* The engine that is asked for by name decides what is refused. */

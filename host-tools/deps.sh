@@ -50,8 +50,8 @@ packages()
 	echo e2fsprogs
 	# nested, and the peers it is compared with
 	echo qemu-system-x86
-	# libvirt, for the engine of that name: the daemon and its QEMU driver, without an init system's
-	echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
+	# libvirt, for the engine of that name: the daemon and its QEMU driver, without an init system's; xmllint, by which virt-xml-validate works
+	echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients libxml2-utils
 	# the tests: clang for a second opinion, iasl for the ACPI tables
 	echo perl libjson-xs-perl acpica-tools util-linux git clang libclang-rt-14-dev
 	# sweeps beyond one machine
