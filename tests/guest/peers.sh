@@ -112,6 +112,17 @@ tap_is "a QEMU that is killed: the guest died" "$RC" 5
 tap_like "how is said" "$(json gone.json cells.0.why)" 'the guest is gone, .*; QEMU was ended by signal 9'
 tap_is "nothing is left of it either" "$(left)" ""
 
+
+"$fb" run "$scenario" --engine qemu "${small[@]}" --set run.command="sleep 600" -o vmm.json >/dev/null 2>vmm.txt &
+run=$!
+tap_ok "the command runs again" until_up vmm.txt
+pkill -KILL -P $run -f faultbed-vmm
+RC=0
+wait $run || RC=$?
+tap_is "a VMM that is killed: an internal error" "$RC" 4
+tap_is "which is said" "$(json vmm.json cells.0.why)" "the VMM was ended by signal 9"
+tap_is "and no QEMU is left" "$(left)" ""
+
 tap_run "$fb" run "$scenario" --engine qemu "${small[@]}" --vary run.command="bad-guest panic,bad-guest triple-fault,bad-guest marks" -o ends.json
 tap_is "a panic, a triple fault, rubbish for marks: statuses" "$(json ends.json 'cells.*.status' | tr '\n' ' ')" "5 5 0 "
 tap_like "QEMU tells what it saw of a triple fault" "$(json ends.json cells.1.why)" 'QEMU: shut down, guest-reset'
@@ -135,22 +146,44 @@ tap_is "another host's: status 3" "$RC" 3
 tap_like "and what to do" "$ERR" 'ssh HOST faultbed run'
 cat >inside <<EOF
 #!/bin/bash
+: >lv.txt
 "$fb" run "$scenario" --engine libvirt ${small[*]} --set run.command="sleep 600" -o lv.json >/dev/null 2>lv.txt &
 for ((i = 0; i < 600; i++)); do ! grep -q "repeat 1 of 1: sleep" lv.txt || break; sleep 0.1; done
-virsh -q -c qemu:///system list --all --name
-kill -\$1 \$!
+virsh -q list --all --name
+case \$2 in
+front) kill -\$1 \$! ;;
+vmm) kill -\$1 \$(pgrep -P \$! -f faultbed-vmm) ;;
+esac
 wait \$!
 echo "status \$?"
-for ((i = 0; i < 100; i++)); do [ "\$(virsh -q -c qemu:///system list --all --name)" ] || break; sleep 0.1; done
-virsh -q -c qemu:///system list --all --name | grep .
+for ((i = 0; i < 100; i++)); do [ "\$(virsh -q list --all --name)" ] || break; sleep 0.1; done
+virsh -q list --all --name | grep .
 echo "folders: \$(ls $TAP_DIR/tmp | grep -c ^faultbed)"
 EOF
 chmod +x inside
-for signal in INT KILL; do
-	tap_run "$TOP/host-tools/libvirt-up.sh" ./inside $signal
-	tap_like "libvirt, SIG$signal: there was a domain" "$(printf '%s\n' "$OUT" | head -n 1)" '^faultbed-[0-9]+-1$'
+for how in "INT front" "KILL front" "KILL vmm"; do
+	# shellcheck disable=SC2086
+	tap_run "$TOP/host-tools/libvirt-up.sh" ./inside $how
+	tap_like "libvirt, SIG$how: there was a domain" "$(printf '%s\n' "$OUT" | head -n 1)" '^faultbed-[0-9]+-1$'
 	tap_is "and none is left" "$(printf '%s\n' "$OUT" | grep -c '^faultbed-')" 1
-	[ $signal != INT ] || tap_is "status 130, and no folder" "$(printf '%s\n' "$OUT" | tail -n 2 | tr '\n' ' ')" "status 130 folders: 0 "
+	tap_is "nor its QEMU" "$(pgrep -f "guest=$(printf '%s\n' "$OUT" | head -n 1)")" ""
+	[ "$how" != "INT front" ] || tap_is "status 130, and no folder" "$(printf '%s\n' "$OUT" | tail -n 2 | tr '\n' ' ')" "status 130 folders: 0 "
+	[ "$how" != "KILL vmm" ] || tap_is "status 4, and no folder" "$(printf '%s\n' "$OUT" | tail -n 2 | tr '\n' ' ')" "status 4 folders: 0 "
+	rm -rf tmp/*
 done
+
+# A user's own daemon, too; the one above was the system's, if this is root.
+tap_run "$TOP/host-tools/libvirt-up.sh" --session "$fb" run "$scenario" --engine libvirt "${small[@]}" -o session.json
+tap_is "an ordinary user's libvirt: status 0" "$RC" 0
+[ "$RC" = 0 ] || tap_diag "$ERR"
+tap_like "which it was" "$(json session.json provenance.qemu)" 'qemu:///session'
+
+# In QEMU's options a comma parts; a socket's address is short.
+mkdir -p "tmp/a,b" "tmp/$(printf 'x%.0s' {1..100})"
+tap_run env TMPDIR="$PWD/tmp/a,b" "$fb" run "$scenario" --engine qemu "${small[@]}"
+tap_is "a TMPDIR with a comma: status 0" "$RC" 0
+tap_run env TMPDIR="$PWD/tmp/$(printf 'x%.0s' {1..100})" "$fb" run "$scenario" --engine qemu "${small[@]}"
+tap_is "one that is too long: status 3" "$RC" 3
+tap_like "and what would do" "$ERR" 'a shorter TMPDIR'
 
 tap_done
