@@ -66,8 +66,8 @@ SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-
 SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text peer-build peer-guest peer-run placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
-SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-libvirt-xml cmd-list cmd-profile cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct emit experiment front host-memory initramfs \
-	job measure nested part-file parts peer-libvirt peer-qemu peer-vm peer-xml progress qmp records result-json result-read run-choose run-options show show-profile show-table stats summary
+SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-libvirt-xml cmd-list cmd-profile cmd-report cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct emit experiment front host-memory initramfs \
+	job measure nested part-file parts peer-libvirt peer-qemu peer-vm peer-xml progress qmp records report-html report-model report-plot report-sheets report-text result-json result-read run-choose run-options sheet show show-profile show-table stats summary
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util
@@ -109,7 +109,7 @@ TESTS_guest := $(wildcard tests/guest/*.sh)
 
 # --- flags ---
 
-PKGS := glib-2.0 json-glib-1.0
+PKGS := glib-2.0 gio-2.0 json-glib-1.0
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lfdt -lZydis -lm -pthread
 # The front end's alone.
@@ -443,6 +443,15 @@ peers: all images
 	$(Q)host-tools/libvirt-up.sh $(O)/faultbed run -q scenarios/peers-2x4x2.ini --engine libvirt -o out/peers/libvirt.json
 	$(Q)host-tools/peers.pl out/peers/soft.json $$(ls -t out/peers/kvm.json out/peers/nested.json 2>/dev/null | head -n 1) out/peers/qemu.json out/peers/libvirt.json
 
+# The drawings of README.md, from results of the experiments: those in out/experiments if there are, else they are run, which takes half an hour.
+.PHONY: pictures
+pictures: all images
+	$(Q)test -s out/experiments/speculative-faults/ex.json -a -s out/experiments/i-mmap/i-mmap.json || \
+		$(O)/faultbed experiment speculative-faults i-mmap
+	@mkdir -p out/pictures
+	$(Q)$(O)/faultbed report out/experiments/speculative-faults/ex.json out/experiments/i-mmap/i-mmap.json -o out/pictures/report.html --figures out/pictures
+	$(Q)cp out/pictures/ex-where-the-vcpus-time-went-percent.svg out/pictures/i-mmap-guest-page-faults-per-s-by-command.svg docs/pictures/
+
 # What do several CPUs bring a sweep, and does it survive SIGKILL? Some minutes.
 .PHONY: bench-sweep
 bench-sweep: all images
@@ -488,6 +497,7 @@ help:
 	@echo "make bench-counters what the kernel patches cost, instructions per fault and context switch, against a kernel without"
 	@echo "make bench-sensitivity  how far a result (SCENARIO=FILE) hangs on the cost models' estimates, on the quantum, on chance"
 	@echo "make bench-native   soft under a cost model measured on this host, against this host's own page faults"
+	@echo "make pictures       the drawings of README.md, from results of the experiments"
 	@echo "make peers          one load on soft, kvm or nested, QEMU and libvirt, and what each observes"
 	@echo "make bench-sweep    a matrix on all CPUs against one cell after the other, and one that is killed in the middle"
 	@echo "make bench-compare  how often faultbed compare claims a difference that is not there, and finds one that is"

@@ -81,6 +81,14 @@ static const char *usual_headline(JsonObject *a, JsonObject *b)
 	return "guest_page_faults_per_s";
 }
 
+const char *compare_headline(JsonObject *cell, const char **group)
+{
+	const char *name = named_headline(cell);
+
+	name = name ? name : usual_headline(cell, cell);
+	return find_figure(cell, name, group) ? name : NULL;
+}
+
 static void take_headline(struct compare *c, struct compare_pair *p)
 {
 	const char *name = c->options.headline, *other = named_headline(p->b), *group;

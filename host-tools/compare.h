@@ -98,6 +98,8 @@ int compare_status(const struct compare *c, enum compare_fail_on fail_on);
 /* Tables and verdicts; control characters of the results are made harmless. */
 void compare_print(const struct compare *c, FILE *to);
 
+/* The name of the figure that decides of a cell alone, and in *group where it is; NULL if the cell has none. */
+const char *compare_headline(JsonObject *cell, const char **group);
 /* a and b are members of counters, reports or rates. */
 void compare_figures(JsonObject *a, JsonObject *b, double confidence, struct compare_figure *out);
 /* Is higher better (1), or lower (-1)? By the unit; 0 = neither is. */

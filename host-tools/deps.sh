@@ -54,6 +54,8 @@ packages()
 	echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients libxml2-utils
 	# the tests: clang for a second opinion, iasl for the ACPI tables
 	echo perl libjson-xs-perl acpica-tools util-linux git clang libclang-rt-14-dev
+	# the figures of faultbed report, and its test
+	echo gnuplot-nox libxml2-utils
 	# sweeps beyond one machine
 	echo slurm-wlm munge parallel
 	# a load that everybody can get, run in the guest

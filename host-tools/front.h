@@ -50,6 +50,7 @@ int cmd_sweep(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_bisect_run(int argc, char **argv);	/* a status of git bisect run's */
 int cmd_doctor(int argc, char **argv);
 int cmd_topology(int argc, char **argv);

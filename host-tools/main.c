@@ -18,6 +18,7 @@ static const struct {
 	{ "show", "print a result again", cmd_show },
 	{ "profile", "where the time of a result went", cmd_profile },
 	{ "compare", "what changed between results, and is it noise?", cmd_compare },
+	{ "report", "results as a page, a text, a table or a list of tests", cmd_report },
 	{ "bisect-run", "one step of git bisect run", cmd_bisect_run },
 	{ "list", "the scenarios and what each asks", cmd_list },
 	{ "experiment", "run published experiments, check what came out", cmd_experiment },
