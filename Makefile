@@ -67,7 +67,7 @@ SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario sce
 	console dump json-text peer-build peer-guest peer-run placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
 	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
 SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-libvirt-xml cmd-list cmd-profile cmd-report cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct emit experiment front host-memory initramfs \
-	job measure nested part-file parts peer-libvirt peer-qemu peer-vm peer-xml progress qmp records report-html report-model report-plot report-sheets report-text result-json result-read run-choose run-options sheet show show-profile show-table stats summary
+	job measure nested part-file parts peer-libvirt peer-qemu peer-vm peer-xml progress qmp records report-html report-model report-plot report-sheets report-text result-json result-read run-choose run-options sheet show show-profile show-table stats summary version
 
 # Guest programs: guest-tests/NAME.c with the library, static. And bare-metal ones.
 GUEST_LIB := about barrier cpu guest hist lines procstat report roi util
@@ -213,6 +213,17 @@ $(B)/obj/%.o: %.c $(FLAGS_STAMP)
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+# The commit that a binary is of, for its one file that says so.
+COMMIT_STAMP := $(B)/.commit
+COMMIT_TEXT := $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
+ifneq ($(COMMIT_TEXT),$(file <$(COMMIT_STAMP)))
+.PHONY: $(COMMIT_STAMP)
+endif
+$(COMMIT_STAMP):
+	$(shell mkdir -p $(@D))$(file >$@,$(COMMIT_TEXT))@:
+$(B)/obj/host-tools/version.o: $(COMMIT_STAMP)
+$(B)/obj/host-tools/version.o: ALL_CFLAGS += -DFAULTBED_COMMIT='"$(COMMIT_TEXT)"'
 
 define layer_lib
 $(call lib,$(1)): $(call objs,$(1))
@@ -462,6 +473,21 @@ bench-sweep: all images
 bench-compare: all images
 	$(Q)host-tools/bench-compare.pl --faultbed $(O)/faultbed
 
+# Man pages, from what the programs say of themselves.
+MAN := $(O)/man/faultbed.1
+.PHONY: man
+man: $(MAN)
+$(MAN): man/make-man.pl $(wildcard man/*.in) docs/scenario.md $(FRONT) $(VMM)
+	$(call say,MAN,$(@D))
+	$(Q)man/make-man.pl $(FRONT) $(VMM) $(@D) && touch $@
+
+# PREFIX=/usr/local, DESTDIR=: where to, and what that is called until it is there.
+.PHONY: install uninstall
+install: vmm front guest-tests images man
+	@host-tools/install.sh install $(O)
+uninstall:
+	@host-tools/install.sh uninstall $(O)
+
 deps:
 	@host-tools/deps.sh install
 deps-undo:
@@ -486,6 +512,8 @@ help:
 	@echo "make run            set-up, build, boot the first scenario, print its table, write out/first-run.json"
 	@echo "make check          all tests (check-unit, check-isa, check-tree, check-bad-input, check-scenario, check-kvm: parts)"
 	@echo "make all            the VMM, the front end, guest programs, unit tests"
+	@echo "make man            man pages, in build/man"
+	@echo "make install        to DESTDIR PREFIX (/usr/local); make uninstall takes it away"
 	@echo "make kernel initramfs appliance   what boots in the guest, and for the nested engine around it"
 	@echo "make check-layers check-headers   the order of the layers; headers that compile alone"
 	@echo "make check-clang check-san        unit tests by clang; under the sanitizers"

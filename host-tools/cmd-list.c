@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "front.h"
 #include "scenario.h"
+#include "scenario-keys.h"
 
 static int compare_names(const void *a, const void *b)
 {
@@ -69,10 +70,20 @@ static char *default_folder(void)
 	return g_steal_pointer(&folder);
 }
 
+/* For completion, and for people who look for one. Those of knobs and of [inject] are patterns. */
+static int list_keys(void)
+{
+	for (u32 i = 0; i < scenario_nr_keydesc; i++)
+		printf("%s.%s\n", scenario_keydesc[i].section, scenario_keydesc[i].key);
+	return fflush(stdout) ? STATUS_BAD_INPUT : STATUS_DONE;
+}
+
 int cmd_list(int argc, char **argv)
 {
 	g_auto(GStrv) folders = NULL;
-	const GOptionEntry entries[] = { { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY,
+	gboolean keys = FALSE;
+	const GOptionEntry entries[] = { { "keys", 0, 0, G_OPTION_ARG_NONE, &keys, "the keys that scenarios have, instead", NULL },
+					 { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY,
 					   &folders, NULL, "[FOLDER]..." },
 					 { 0 } };
 	g_autoptr(GOptionContext) context = g_option_context_new("- scenarios and what each asks");
@@ -85,6 +96,8 @@ int cmd_list(int argc, char **argv)
 		fb_err("%s (faultbed list --help)", err->message);
 		return STATUS_BAD_INPUT;
 	}
+	if (keys)
+		return list_keys();
 	if (!folders)
 		return list_folder(folder);
 	for (char **f = folders; *f; f++)

@@ -54,8 +54,10 @@ packages()
 	echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients libxml2-utils
 	# the tests: clang for a second opinion, iasl for the ACPI tables
 	echo perl libjson-xs-perl acpica-tools util-linux git clang libclang-rt-14-dev
+	# what reads the man pages before people do
+	echo mandoc
 	# the figures of faultbed report, and its test
-	echo gnuplot-nox libxml2-utils
+	echo gnuplot-nox
 	# sweeps beyond one machine
 	echo slurm-wlm munge parallel
 	# a load that everybody can get, run in the guest

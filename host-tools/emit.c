@@ -149,7 +149,8 @@ static void write_parallel(FILE *to, const struct job *job, const struct emit *e
 	fprintf(to, "# A cell's file that did not come through whole is not taken, and the cell is run again.\n"
 		"take()\n{\n\tmkdir -p %s %s\n\tfor answer in %s/*.tar; do\n\t\t[ ! -s \"$answer\" ] || tar -C %s -xf \"$answer\" 2>/dev/null\n\tdone\n}\n\n",
 		parts_q, answers_q, answers_q, parts_q);
-	fprintf(to, "take\n%s sweep %s -o %s --missing |\n\tparallel --will-cite -I @CELL@ --results %s/@CELL@.tar \"$@\" bash -c \"$work\" cell @CELL@ >/dev/null\ntake\n",
+	/* What the other host's login shell is, csh or none at all, shall be the same to the job. */
+	fprintf(to, "export PARALLEL_SHELL=/bin/bash\ntake\n%s sweep %s -o %s --missing |\n\tparallel --will-cite -I @CELL@ --results %s/@CELL@.tar \"$@\" bash -c \"$work\" cell @CELL@ >/dev/null\ntake\n",
 		p->faultbed, p->arguments, p->output, answers_q);
 	fprintf(to, "exec %s sweep %s -o %s --collect\n", p->faultbed, p->arguments, p->output);
 }

@@ -10,8 +10,6 @@
 #include "base/types.h"
 #include "status.h"
 
-#define FAULTBED_VERSION	"0.1"
-
 /* Of two statuses, the one that a caller must hear of first. */
 int front_worse(int a, int b);
 /* "done", "the guest's command failed", ... */
@@ -43,6 +41,10 @@ char *front_file_sum(const char *path);
 char *front_grouped(double value, int decimals);
 /* ns with a unit that suits: "12.3 us", g_free(). */
 char *front_duration(double ns);
+
+/* What the program is and was built of, on standard output. The commit of its tree, "" if that was not known. */
+void version_print(void);
+const char *version_commit(void);
 
 /* The commands; argv[0] is the command's own name. Each returns an exit status. */
 int cmd_run(int argc, char **argv);

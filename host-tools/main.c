@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 		return STATUS_DONE;
 	}
 	if (!strcmp(argv[1], "--version")) {
-		printf("faultbed %s\n", FAULTBED_VERSION);
+		version_print();
 		return STATUS_DONE;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {

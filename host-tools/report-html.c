@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "front.h"
 #include "report.h"
 #include "summary.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "json-text.h"
 #include "summary.h"
 
@@ -162,7 +163,7 @@ static JsonObject *provenance_json(const struct job *job, int argc, char **argv)
 	for (int i = 0; i < argc; i++)
 		json_array_add_string_element(args, argv[i]);
 	json_object_set_string_member(o, "version", FAULTBED_VERSION);
-	json_object_set_string_member(o, "commit", commit ? commit : "");
+	json_object_set_string_member(o, "commit", commit ? commit : version_commit());
 	json_object_set_string_member(o, "begin", job->begin ? job->begin : "");
 	json_object_set_string_member(o, "finish", job->finish ? job->finish : "");
 	json_object_set_object_member(o, "host", host_json());

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "core/trace.h"
 #include "peer.h"
 #include "scenario.h"
@@ -266,7 +267,11 @@ int main(int argc, char **argv)
 
 	setlocale(LC_NUMERIC, "C");
 	g_option_context_add_main_entries(context, entries, NULL);
-	if (!g_option_context_parse(context, &argc, &argv, &error)) {
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		printf("faultbed-vmm %s\n", FAULTBED_VERSION);
+		version_build(stdout);
+		status = STATUS_DONE;
+	} else if (!g_option_context_parse(context, &argc, &argv, &error)) {
 		fb_err("%s (faultbed-vmm --help lists the options)", error->message);
 		g_error_free(error);
 	} else if (argc == 2 && strcmp(argv[1], "probe") == 0) {
