@@ -7,27 +7,57 @@
 #include "emit.h"
 #include "run-options.h"
 
-/* The arguments that each job gets: all but those about jobs, and the result's name, which stands where the job wants it. */
+/* Is this one of the options about jobs and the result? *takes: the next one is its value. */
+static bool about_jobs(const char *arg, bool *takes)
+{
+	static const char *const mine[] = { "--emit", "--throttle", "--cells", "--output" };
+
+	*takes = false;
+	for (size_t k = 0; k < ARRAY_SIZE(mine); k++) {
+		size_t len = strlen(mine[k]);
+
+		if (strncmp(arg, mine[k], len) || (arg[len] && arg[len] != '='))
+			continue;
+		*takes = !arg[len];
+		return true;
+	}
+	return !strcmp(arg, "--retry");
+}
+
+/* "-o" behind such as "-q": those stay. */
+static char *without_output(const char *arg, bool *takes)
+{
+	size_t flags = arg[0] == '-' ? 1 + strspn(arg + 1, "acq") : 0;
+
+	*takes = false;
+	if (!flags || arg[flags] != 'o')
+		return g_strdup(arg);
+	*takes = !arg[flags + 1];
+	return flags > 1 ? g_strndup(arg, flags) : NULL;
+}
+
+/*
+ * The arguments that each job gets: all but those about jobs, and the result's name, which stands where the job wants it. More options
+ * will follow, so that a "--" goes, and the name behind it gets a folder.
+ */
 static char **job_arguments(int argc, char **argv)
 {
-	static const char *const mine[] = { "--emit", "--throttle", "--cells", "--output", "-o" };
 	GPtrArray *list = g_ptr_array_new();
+	bool names = false;
 
 	for (int i = 1; i < argc; i++) {
-		bool skip = g_str_has_prefix(argv[i], "-o");
+		char *arg = NULL;
+		bool takes = false;
 
-		for (size_t k = 0; k < ARRAY_SIZE(mine); k++) {
-			g_autofree char *with = g_strconcat(mine[k], "=", NULL);
-
-			skip |= g_str_has_prefix(argv[i], with);
-			if (strcmp(argv[i], mine[k]))
-				continue;
-			skip = true;
-			i++;
-			break;
-		}
-		if (!skip)
-			g_ptr_array_add(list, g_strdup(argv[i]));
+		if (names)
+			arg = g_strconcat(*argv[i] == '-' ? "./" : "", argv[i], NULL);
+		else if (!strcmp(argv[i], "--"))
+			names = true;
+		else if (!about_jobs(argv[i], &takes))
+			arg = without_output(argv[i], &takes);
+		i += takes;
+		if (arg)
+			g_ptr_array_add(list, arg);
 	}
 	g_ptr_array_add(list, NULL);
 	return (char **)g_ptr_array_free(list, FALSE);
@@ -50,6 +80,7 @@ int sweep_look(struct job *job, const struct run_options *opt, int argc, char **
 
 		const struct emit e = {
 			.kind = opt->emit, .output = opt->output, .throttle = (u32)opt->throttle, .arguments = arguments,
+			.retry = opt->retry,
 		};
 
 		return emit_script(stdout, job, &e);

@@ -49,6 +49,7 @@ char *emit_missing(const struct job *job)
 struct place {
 	char *faultbed, *folder;	/* quoted for a shell */
 	char *arguments, *output;
+	const char *retry;
 };
 
 static void place_clear(struct place *p)
@@ -62,9 +63,16 @@ static void place_clear(struct place *p)
 static void place_init(struct place *p, const struct emit *e)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL), *cwd = g_get_current_dir();
+	const char *vmm = g_getenv("FAULTBED_VMM");
 	GString *text = g_string_new(NULL);
 
 	p->faultbed = g_shell_quote(self ? self : "faultbed");
+	if (vmm && *vmm) {
+		/* Slurm hands its environment on, ssh does not. */
+		g_autofree char *name = p->faultbed, *quoted = g_shell_quote(vmm);
+
+		p->faultbed = g_strdup_printf("env FAULTBED_VMM=%s %s", quoted, name);
+	}
 	p->folder = g_shell_quote(cwd);
 	p->output = g_shell_quote(e->output);
 	for (char *const *a = e->arguments; *a; a++) {
@@ -73,6 +81,20 @@ static void place_init(struct place *p, const struct emit *e)
 		g_string_append_printf(text, "%s%s", text->len ? " " : "", quoted);
 	}
 	p->arguments = g_string_free(text, FALSE);
+	p->retry = e->retry ? " --retry" : "";
+}
+
+/* Each of them is in a line of a script, be it a comment, which it must not end. */
+static bool in_one_line(const struct emit *e)
+{
+	g_autofree char *cwd = g_get_current_dir();
+	const char *bad = strpbrk(cwd, "\n\r") ? cwd : strpbrk(e->output, "\n\r") ? e->output : NULL;
+
+	for (char *const *a = e->arguments; *a && !bad; a++)
+		bad = strpbrk(*a, "\n\r") ? *a : NULL;
+	if (bad)
+		fb_err("--emit: a line break in \"%s\", which no script of jobs can hold; another name, or the value in the scenario file", bad);
+	return !bad;
 }
 
 /* What one cell may take at most, of all that are to be run. */
@@ -100,16 +122,22 @@ static struct need need_of(const struct job *job)
 	return need;
 }
 
-static void write_slurm(FILE *to, const struct job *job, const struct emit *e, const struct place *p, const char *cells)
+/* An enum status, reported. */
+static int write_slurm(FILE *to, const struct job *job, const struct emit *e, const struct place *p, const char *cells)
 {
 	struct need need = need_of(job);
 	g_autofree char *logs = g_strconcat(e->output, ".logs", NULL), *full = g_canonicalize_filename(logs, NULL);
-	g_autofree char *quoted = g_shell_quote(full), *pattern = g_strconcat(full, "/%a.log", NULL);
+	g_autofree char *quoted = g_shell_quote(full);
 
-	/* The name of a log is read by Slurm, which takes % and \ for its own, and ends at a blank unless quoted. */
-	g_autoptr(GString) log = g_string_new(pattern);
+	/* The name of a log is read by Slurm, which replaces what has a %, and ends at a blank unless quoted. */
+	g_autoptr(GString) log = g_string_new(full);
 
-	g_string_replace(log, "\\", "\\\\", 0);
+	if (strchr(full, '\\')) {
+		fb_err("--emit slurm: Slurm takes no name of a log with a backslash, as in %s; another -o", full);
+		return STATUS_BAD_INPUT;
+	}
+	g_string_replace(log, "%", "%%", 0);
+	g_string_append(log, "/%a.log");
 	g_string_replace(log, "\"", "\\\"", 0);
 	fprintf(to, "#!/bin/bash\n#SBATCH --job-name=faultbed\n#SBATCH --array=%s", cells);
 	if (e->throttle)
@@ -123,7 +151,9 @@ static void write_slurm(FILE *to, const struct job *job, const struct emit *e, c
 		"# which names cells that are missing. A task that was ended can be submitted again (sbatch --array=N THIS-FILE): a cell that is\n"
 		"# finished is not run again.\n\n",
 		e->output, quoted, p->folder, p->faultbed, p->arguments, p->output);
-	fprintf(to, "cd %s || exit\nexec %s sweep %s -o %s --cells \"$SLURM_ARRAY_TASK_ID\"\n", p->folder, p->faultbed, p->arguments, p->output);
+	fprintf(to, "cd %s || exit\nexec %s sweep %s -o %s%s --cells \"$SLURM_ARRAY_TASK_ID\"\n", p->folder, p->faultbed, p->arguments, p->output,
+		p->retry);
+	return STATUS_DONE;
 }
 
 /*
@@ -132,32 +162,39 @@ static void write_slurm(FILE *to, const struct job *job, const struct emit *e, c
  */
 static void write_parallel(FILE *to, const struct job *job, const struct emit *e, const struct place *p)
 {
-	g_autofree char *answers = g_strconcat(e->output, ".jobs", NULL), *answers_q = g_shell_quote(answers);
-	g_autofree char *parts = g_strconcat(e->output, ".parts", NULL), *parts_q = g_shell_quote(parts);
+	/* With their folder, since a name may begin with "-". */
+	g_autofree char *full = g_canonicalize_filename(e->output, NULL);
+	g_autofree char *answers = g_strconcat(full, ".jobs", NULL), *answers_q = g_shell_quote(answers);
+	g_autofree char *parts = g_strconcat(full, ".parts", NULL), *parts_q = g_shell_quote(parts);
 
-	g_autofree char *work = g_strdup_printf("cd %s && t=$(mktemp -d) && { %s sweep %s -o \"$t/r.json\" --cells \"$1\" >&2; s=$?; "
-						"tar -C \"$t/r.json.parts\" --exclude=./lock -cf - .; rm -rf \"$t\"; exit $s; }",
+	g_autofree char *work = g_strdup_printf("cd %s && t=$(mktemp -d) && trap 'rm -rf \"$t\"' EXIT && { %s sweep %s -o \"$t/r.json\" --cells \"$1\" >&2; s=$?; "
+						"cd \"$t/r.json.parts\" && tar --exclude=./lock -cf - .; exit $s; }",
 						p->folder, p->faultbed, p->arguments);
-	/* Once for this script, once for the shell of the job's host; what parallel itself would read in it, it is told not to. */
-	g_autofree char *work_q = g_shell_quote(work), *work_qq = g_shell_quote(work_q);
+	g_autofree char *work_q = g_shell_quote(work);
 
 	fprintf(to,
 		"#!/bin/bash\n# Cells of a matrix by GNU parallel (docs/sweeps.md):\n#\n#\tbash THIS-FILE --sshloginfile HOSTS\n#\n"
 		"# and other options of parallel's, such as --jobs. Each host has faultbed and the scenario's files at the same paths; it need share no folder with\n"
 		"# this one. What was ended goes on where it was when this is started again, and the last of its work is the result.\n\n"
-		"cd %s || exit\nwork=%s\n\n", p->folder, work_qq);
+		"cd %s || exit\nwork=%s\n\n", p->folder, work_q);
+	/* No -C of tar's, which takes a backslash in a name for its own. */
 	fprintf(to, "# A cell's file that did not come through whole is not taken, and the cell is run again.\n"
-		"take()\n{\n\tmkdir -p %s %s\n\tfor answer in %s/*.tar; do\n\t\t[ ! -s \"$answer\" ] || tar -C %s -xf \"$answer\" 2>/dev/null\n\tdone\n}\n\n",
+		"take()\n{\n\tmkdir -p %s %s\n\tfor answer in %s/*.tar; do\n\t\t[ ! -s \"$answer\" ] || (cd %s && tar -xf -) <\"$answer\" 2>/dev/null\n\tdone\n}\n\n",
 		parts_q, answers_q, answers_q, parts_q);
-	/* What the other host's login shell is, csh or none at all, shall be the same to the job. */
-	fprintf(to, "export PARALLEL_SHELL=/bin/bash\ntake\n%s sweep %s -o %s --missing |\n\tparallel --will-cite -I @CELL@ --results %s/@CELL@.tar \"$@\" bash -c \"$work\" cell @CELL@ >/dev/null\ntake\n",
-		p->faultbed, p->arguments, p->output, answers_q);
+	/*
+	 * What the other host's login shell is, csh or none at all, shall be the same to the job. The work is an argument and no part of the
+	 * command, in which parallel would replace {#} or {= perl =}; arguments it quotes, for as many shells as there are on the way.
+	 */
+	fprintf(to, "export PARALLEL_SHELL=/bin/bash\ntake\n%s sweep %s -o %s%s --missing |\n"
+		"\tparallel --will-cite --results {3}/{1}.tar \"$@\" bash -c {2} cell {1} :::: - ::: \"$work\" ::: %s >/dev/null\ntake\n",
+		p->faultbed, p->arguments, p->output, p->retry, answers_q);
 	fprintf(to, "exec %s sweep %s -o %s --collect\n", p->faultbed, p->arguments, p->output);
 }
 
 int emit_script(FILE *to, const struct job *job, const struct emit *e)
 {
 	g_autofree char *cells = emit_missing(job);
+	int status = STATUS_DONE;
 	struct place p;
 
 	if (job->interleave) {
@@ -168,11 +205,18 @@ int emit_script(FILE *to, const struct job *job, const struct emit *e)
 		fb_err("--emit: every cell is finished; the same command without it writes the result");
 		return STATUS_BAD_INPUT;
 	}
+	if (!in_one_line(e))
+		return STATUS_BAD_INPUT;
+	if (job->scenario->engine == ENGINE_AUTO)
+		fb_warn("engine = auto: each host chooses, and cells of another engine than here, %s, are not collected; --engine %s makes it sure",
+			engine_name(job->engine), engine_name(job->engine));
 	place_init(&p, e);
 	if (!strcmp(e->kind, "slurm"))
-		write_slurm(to, job, e, &p, cells);
+		status = write_slurm(to, job, e, &p, cells);
 	else
 		write_parallel(to, job, e, &p);
 	place_clear(&p);
+	if (status)
+		return status;
 	return fflush(to) || ferror(to) ? STATUS_BAD_INPUT : STATUS_DONE;
 }

@@ -14,7 +14,8 @@ struct emit {
 	const char *kind;		/* "slurm" or "parallel" */
 	const char *output;		/* the result's path, -o */
 	u32 throttle;			/* slurm: tasks at once, 0 = as Slurm likes */
-	char *const *arguments;		/* of faultbed sweep but for --emit, --throttle, --cells and -o; NULL at the end */
+	char *const *arguments;		/* of faultbed sweep but for --emit, --throttle, --retry, --cells and -o; NULL at the end */
+	bool retry;			/* run those again that did not end well; what becomes of them is collected */
 };
 
 /* Is `kind` one of those? Reported if not. */

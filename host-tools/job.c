@@ -221,12 +221,13 @@ struct job *job_new(const char *path, GPtrArray *set)
 	struct job *job = g_new0(struct job, 1);
 	g_autoptr(GError) err = NULL;
 
-	job->path = g_strdup(path);
+	/* The VMM would read "-x.ini" as an option. */
+	job->path = g_strconcat(*path == '-' ? "./" : "", path, NULL);
 	job->set = g_ptr_array_new_with_free_func(g_free);
 	for (u32 i = 0; i < set->len; i++)
 		g_ptr_array_add(job->set, g_strdup(set->pdata[i]));
 	job->cells = g_ptr_array_new_with_free_func(cell_free);
-	job->scenario = scenario_load(path, (const char *const *)job->set->pdata, job->set->len);
+	job->scenario = scenario_load(job->path, (const char *const *)job->set->pdata, job->set->len);
 	if (!job->scenario)
 		goto fail;
 	job->tmp = g_dir_make_tmp("faultbed-XXXXXX", &err);

@@ -10,7 +10,7 @@ export XDG_CACHE_HOME=$TAP_DIR/cache
 # shellcheck disable=SC2034
 TAP_TIMEOUT=300
 # A folder as nobody should call one: what is emitted has to be quoted.
-work="$TAP_DIR/it's 100% {1} \"of\" \$HOME @CELL"
+work="$TAP_DIR/it's 100% %j {1} {#} {= die =} \"of\" \$HOME"
 mkdir "$work" "$TAP_DIR/bin"
 cd "$work" || exit 1
 
@@ -27,7 +27,7 @@ chmod +x "$TAP_DIR/bin/vmm"
 export FAULTBED_VMM=$TAP_DIR/bin/vmm
 echo 0 >"$TAP_DIR/pause"
 cp "$TOP/scenarios/null-pair.ini" "a scenario's.ini"
-args=(-q "a scenario's.ini" --set run.repeat=1 --set "run.command=multi-fault 2 --pages 64 # it's \"x\"" --vary "topology=1x2x1,2x1x1"
+args=(-q "a scenario's.ini" --set run.repeat=1 --set "run.command=multi-fault 2 --pages 64 # it's {#} {= die =} \"x\"" --vary "topology=1x2x1,2x1x1"
 	--vary knob.fault_path=vma_lock,mmap_lock,speculative)
 
 without_provenance()
@@ -41,6 +41,13 @@ finished() { find "$1.parts" -name '*.jsonl' 2>/dev/null | wc -l; }
 tap_ok "left alone it runs" "$fb" run "${args[@]}" -o whole.json
 # same NAME FILE
 same() { tap_ok "$1" diff <(without_provenance whole.json) <(without_provenance "$2"); }
+
+# As same, but that another scenario file was read.
+same_but_path()
+{
+	tap_ok "the result is that of a run left alone" \
+		diff <(without_provenance whole.json | sed "s/a scenario's[.]ini/NAME/") <(without_provenance "$1" | sed 's,[.]/-far[.]ini,NAME,')
+}
 
 # --- what is missing, and collected ---
 
@@ -94,6 +101,7 @@ tap_is "Slurm: ended in the middle, and submitted again" "$RC" 0
 [ "$RC" = 0 ] || tap_diag "$OUT$ERR$(tail -n 5 array.json.logs/*)"
 kept=$(printf '%s\n' "$OUT" | grep -x '[0-9]*' | head -n 1)
 tap_ok "in the middle (${kept:-no} of 6 cells were finished)" test "${kept:-0}" -ge 2 -a "${kept:-6}" -lt 6
+tap_is "each task has its log" "$(ls array.json.logs | tr '\n' ' ')" "1.log 2.log 3.log 4.log 5.log 6.log "
 tap_is "the others were run, each once" "$(started)" "$((6 - kept)) of $((6 - kept))"
 echo 0 >"$TAP_DIR/pause"
 : >"$TAP_DIR/started"
@@ -104,7 +112,7 @@ same "the result is that of a run left alone" array.json
 
 # --- parallel ---
 
-# ssh to a host whose /tmp is not ours. It has no terminal and another folder to begin in, as with ssh.
+# ssh to a host whose /tmp is not ours. It has no terminal, no environment of ours and another folder to begin in, as with ssh.
 cat >"$TAP_DIR/bin/ssh" <<EOT
 #!/bin/bash
 while [[ \$1 == -* ]]; do shift; done
@@ -112,16 +120,18 @@ echo "\$1" >>"$TAP_DIR/hosts"
 shift
 [[ \$1 != -- ]] || shift
 mkdir -p "$TAP_DIR/elsewhere"
-cd / && TMPDIR=$TAP_DIR/elsewhere exec bash -c "\$*" </dev/null
+cd / && exec env -i PATH="\$PATH" HOME="$TAP_DIR" XDG_CACHE_HOME="$XDG_CACHE_HOME" TMPDIR="$TAP_DIR/elsewhere" sh -c "\$*" </dev/null
 EOT
 chmod +x "$TAP_DIR/bin/ssh"
-"$fb" sweep "${args[@]}" -o far.json --emit parallel >far.sh
+# A result and a scenario of names that might be options; what is said before "--" goes on behind it.
+cp "a scenario's.ini" ./-far.ini
+"$fb" sweep "${args[@]/#a scenario*/--all}" --emit parallel -qo '-far\b.json' -- -far.ini >far.sh
 tap_run bash far.sh --ssh "$TAP_DIR/bin/ssh" -S 1/one,1/two
 tap_is "parallel on two hosts: status 0" "$RC" 0
 [ "$RC" = 0 ] || tap_diag "$OUT$ERR"
 tap_ok "both did something" test "$(sort -u "$TAP_DIR/hosts" | grep -cx -e one -e two)" = 2
 tap_is "nothing is left there" "$(ls "$TAP_DIR/elsewhere")" ""
-same "the result is that of a run left alone" far.json
+same_but_path './-far\b.json'
 
 "$fb" sweep "${args[@]}" -o near.json --emit parallel >near.sh
 : >"$TAP_DIR/started"
@@ -154,6 +164,27 @@ tap_run bash near.sh
 tap_is "an answer that was cut off: only that cell is run again" "$(wc -l <"$TAP_DIR/started")" 1
 same "and the result is the same" near.json
 
+# --- cells that did not end well ---
+
+failing=(-q "a scenario's.ini" --set run.repeat=1 --set "run.command=/no/such" --vary topology=1x2x1,2x1x1 -o failing.json)
+tap_run "$fb" sweep "${failing[@]}"
+tap_is "a command that is not there: status 1" "$RC" 1
+tap_run "$fb" sweep "${failing[@]}" --emit parallel
+tap_is "it was finished all the same" "$RC" 2
+"$fb" sweep "${failing[@]}" --retry --emit parallel >failing.sh
+: >"$TAP_DIR/started"
+tap_run bash failing.sh
+tap_is "with --retry both are run again" "$(started)" "2 of 2"
+tap_is "and what became of them is collected: status 1" "$RC" 1
+
+# --- other hosts' engines ---
+
+tap_run "$fb" sweep "$TOP/scenarios/boot-2x6x2.ini" --engine kvm -o x.json --emit slurm
+tap_is "jobs for hosts with KVM are written where there may be none" "$RC" 0
+tap_like "with a CPU for each vCPU" "$OUT" '^#SBATCH --cpus-per-task=24$'
+tap_run "$fb" sweep "$TOP/scenarios/first-run.ini" -o x.json --emit parallel
+tap_like "an engine that each host chooses for itself is warned of" "$ERR" '^warning: .*engine = auto: .*--engine'
+
 # --- bad input ---
 
 # bad NAME PATTERN ARGUMENT...
@@ -172,6 +203,8 @@ bad "no result" 'name that, -o FILE.json' --emit slurm
 bad "two things at once" 'exclude each other' -o x.json --emit slurm --collect
 bad "a throttle of nothing" 'slurm at once, 1 or more' -o x.json --throttle 2
 bad "cells that are collected" 'collect is for all cells' -o x.json --collect --cells 1
+bad "a line break" 'line break in "x' -o $'x\ntouch y' --emit slurm
+bad "a backslash" 'no name of a log with a backslash, as in .*; another -o' -o 'x\y.json' --emit slurm
 bad "turns" 'take turns on one host' -o x.json --interleave --emit slurm
 
 tap_done
