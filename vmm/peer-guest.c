@@ -29,29 +29,27 @@ enum status peer_topology(const struct scenario *s, struct topology *topo)
 	return STATUS_BAD_INPUT;
 }
 
-/* A key that QEMU has nothing for, if the scenario gives it. */
-static enum status refuse(const struct scenario *s, const char *section, const char *key, bool given, const char *engine, const char *why)
+/* What a scenario gives and QEMU has nothing for: reported, and counted in *refused. */
+static void refuse(const struct scenario *s, const char *section, const char *key, bool given, const char *engine, const char *why, u32 *refused)
 {
 	if (!given)
-		return STATUS_DONE;
+		return;
 	fb_err("%s: %s.%s: engine = %s cannot: %s", scenario_origin(s, section, key), section, key, engine, why);
-	return STATUS_HOST;
+	++*refused;
 }
 
 enum status peer_check(const struct scenario *s, const char *engine)
 {
-	enum status status = STATUS_DONE;
+	u32 refused = 0;
 
 	for (u32 i = 0; i < s->inject_key->len; i++)
-		status = MAX(status, refuse(s, "inject", s->inject_key->pdata[i], true, engine,
-					    "QEMU has no such point, for delays or for counts; kvm and soft have"));
-	status = MAX(status, refuse(s, "vm", "apic", s->apic != SCENARIO_APIC_AUTO, engine, "the local APIC is QEMU's; leave it out"));
-	status = MAX(status, refuse(s, "vm", "cpu_model", strcmp(scenario_origin(s, "vm", "cpu_model"), "default") != 0, engine,
-				    "the guest's CPU is the best that QEMU has here; leave it out"));
-	status = MAX(status, refuse(s, "guest", "pv", s->pv_features != 0, engine, "what is paravirtual is QEMU's choice; leave it out"));
-	status = MAX(status, refuse(s, "guest", "disk", s->disk_on, engine,
-				    "it gives the guest no disk that the project's kernel has a driver for; kvm and soft do"));
-	return status;
+		refuse(s, "inject", s->inject_key->pdata[i], true, engine, "QEMU has no such point, for delays or for counts; kvm and soft have", &refused);
+	refuse(s, "vm", "apic", s->apic != SCENARIO_APIC_AUTO, engine, "the local APIC is QEMU's; leave it out", &refused);
+	refuse(s, "vm", "cpu_model", strcmp(scenario_origin(s, "vm", "cpu_model"), "default") != 0, engine,
+	       "the guest's CPU is the best that QEMU has here; leave it out", &refused);
+	refuse(s, "guest", "pv", s->pv_features != 0, engine, "what is paravirtual is QEMU's choice; leave it out", &refused);
+	refuse(s, "guest", "disk", s->disk_on, engine, "it gives the guest no disk that the project's kernel has a driver for; kvm and soft do", &refused);
+	return refused ? STATUS_HOST : STATUS_DONE;
 }
 
 gpa_t peer_channel(const struct topology *topo)

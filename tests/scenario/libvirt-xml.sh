@@ -71,6 +71,7 @@ refused()
 
 refused "another order of CPUs" 2 'vm\.cpu_order = siblings-last: .* set vm\.cpu_order = siblings-adjacent' --set vm.cpu_order=siblings-last
 refused "an injected delay" 3 'inject\.ipi\.remote: engine = libvirt cannot: .*kvm and soft' --set inject.ipi.remote=fixed:5ms
+tap_is "and said once" "$(printf '%s\n' "$ERR" | grep -c "engine = libvirt cannot")" 1
 refused "counted second-level faults" 3 'inject\.ept\.count: engine = libvirt cannot' --set inject.ept.count=yes
 refused "a local APIC" 3 'vm\.apic: engine = libvirt cannot' --set vm.apic=xapic
 refused "a cost model" 2 'vm\.cost_model: .*soft' --set vm.cost_model=simple
