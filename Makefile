@@ -65,7 +65,7 @@ SRC_machine := acpi apicbus bootparams bus channel channel-gates disk fdt image-
 	virtio-blk virtio-mmio virtqueue
 SRC_top := cost-change cost-check cost-file cost-value run-lockstep scenario scenario-check scenario-file scenario-keys scenario-units \
 	console dump json-text peer-build peer-guest peer-run placement record record-functions record-lines record-profile record-vm refault report run-threads sample \
-	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm
+	session session-control session-profile session-snapshot snapshot snapshot-cache vcpu vm vmstat
 SRC_front := child cmd-bisect-run cmd-compare cmd-cost-model cmd-doctor cmd-experiment cmd-libvirt-xml cmd-list cmd-profile cmd-report cmd-run cmd-sweep cmd-topology compare compare-match compare-show cpio direct emit experiment front host-memory initramfs \
 	job measure nested part-file parts peer-libvirt peer-qemu peer-vm peer-xml progress qmp records report-html report-model report-plot report-sheets report-text result-json result-read run-choose run-options sheet show show-profile show-table stats summary version
 
@@ -94,7 +94,7 @@ UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-
 	virtio-blk virtqueue
 UNIT_kvm := fault-list userfault
 UNIT_soft := line-cache line-profile line-random line-time line-wait lines mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-spin soft-system soft-time soft-x87 tlb
-UNIT_top := console cost-change cost-file json-text lockstep peer report scenario snapshot
+UNIT_top := console cost-change cost-file json-text lockstep peer report scenario snapshot vmstat
 UNIT_front := compare host-memory measure progress records summary
 
 # The soft engine's instructions against the host's: one program, tests/isa/NAME.c.

@@ -90,7 +90,7 @@ bool show_listed(const char *name, JsonObject *counter, bool all)
 
 	if (all || is_essential(name))
 		return true;
-	return !strchr(name, '@') && strcmp(source, "kvm") && !g_str_has_prefix(name, "soft_") &&
+	return !strchr(name, '@') && strcmp(source, "kvm") && strcmp(source, "vm_event_states") && !g_str_has_prefix(name, "soft_") &&
 	       *source != '/' && summary_number(counter, "mean", 0) != 0;
 }
 

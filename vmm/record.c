@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "json-text.h"
 #include "machine/machine.h"
+#include "vmstat.h"
 
 JsonObject *record_new(const char *kind, const char *cell)
 {
@@ -229,24 +230,35 @@ static void add_engine(JsonObject *all, struct vm *vm, const struct sample *from
 	g_free(per_vcpu);
 }
 
+/* The common name of what a file calls otherwise. */
+static const char *common_name(const char *source, const char *name)
+{
+	for (size_t k = 0; k < G_N_ELEMENTS(proc_alias); k++)
+		if (strcmp(source, proc_alias[k].source) == 0 && strcmp(name, proc_alias[k].file_name) == 0)
+			return proc_alias[k].name;
+	return name;
+}
+
+/* Events of the guest kernel's memory, as /proc/vmstat would show them; those that did not move are left out. */
+static void add_vmstat(JsonObject *all, const struct vm *vm, const struct sample *from, const struct sample *to)
+{
+	for (u32 i = 0; from->vmstat && to->vmstat && i < vm->vmstat->nr; i++)
+		if (to->vmstat[i] != from->vmstat[i])
+			add_counter(all, common_name("/proc/vmstat", vm->vmstat->name[i]), "events", VMSTAT_SOURCE, to->vmstat[i] - from->vmstat[i]);
+}
+
 static void add_proc(JsonObject *all, GPtrArray *proc)
 {
-	u32 i, k;
+	u32 i;
 
 	for (i = 0; i < proc->len; i++) {
 		char **word = g_strsplit(proc->pdata[i], " ", 3), *end;
-		const char *name;
 		u64 value;
 
 		if (g_strv_length(word) == 3) {
-			name = word[1];
 			value = g_ascii_strtoull(word[2], &end, 10);
-			for (k = 0; k < G_N_ELEMENTS(proc_alias); k++)
-				if (strcmp(word[0], proc_alias[k].source) == 0 &&
-				    strcmp(word[1], proc_alias[k].file_name) == 0)
-					name = proc_alias[k].name;
 			if (end != word[2] && !*end)
-				add_counter(all, name, "events", word[0], value);
+				add_counter(all, common_name(word[0], word[1]), "events", word[0], value);
 		}
 		g_strfreev(word);
 	}
@@ -321,6 +333,7 @@ void record_difference(JsonObject *record, struct vm *vm, const struct sample *f
 	add_host(all, na, vm, from, to);
 	add_vectors(all, vm, from, to);
 	add_engine(all, vm, from, to);
+	add_vmstat(all, vm, from, to);
 	add_proc(all, proc);
 	for (i = 0; i < G_N_ELEMENTS(guest_essential); i++)
 		if (!json_object_has_member(all, guest_essential[i]))

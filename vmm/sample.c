@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "machine/machine.h"
+#include "vmstat.h"
 
 static void stat_clear(void *data)
 {
@@ -37,6 +38,7 @@ void sample_take(struct vm *vm, struct sample *s, u64 now, bool begin)
 	g_array_set_clear_func(s->stats, stat_clear);
 	/* The guest's own counters first: they are nearest to what the mark means. */
 	channel_read(&vm->machine->channel, &s->channel);
+	s->vmstat = vm->vmstat ? vmstat_read(vm->vmstat, vm) : NULL;
 	s->now = now;
 	for (i = 0; i < NR_COUNTERS; i++) {
 		s->vm_counter[i] = counter_read(&vm->counters, i);
@@ -57,6 +59,7 @@ void sample_take(struct vm *vm, struct sample *s, u64 now, bool begin)
 void sample_free(struct sample *s)
 {
 	g_free(s->vcpu_counter);
+	g_free(s->vmstat);
 	g_free(s->ipi_matrix);
 	channel_snapshot_free(&s->channel);
 	if (s->stats)

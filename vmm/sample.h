@@ -20,6 +20,7 @@ struct sample {
 	struct hist ipi_latency[NR_DISTANCE_CLASSES];
 	struct hist inject[NR_INJECT_POINTS][NR_DISTANCE_CLASSES];
 	struct channel_snapshot channel;
+	u64 *vmstat;			/* by vm->vmstat's events, NULL = none */
 	GArray *stats;			/* struct engine_stat */
 };
 

@@ -6,11 +6,13 @@
 
 #include "base/log.h"
 #include "core/trace.h"
+#include "dump.h"
 #include "machine/machine.h"
 #include "record.h"
 #include "record-vm.h"
 #include "report.h"
 #include "session-internal.h"
+#include "vmstat.h"
 
 #define CONTROL_LINE_MAX	4096u
 /* A stream number that nothing else uses: how far vCPUs are out of step at a command's start. */
@@ -330,6 +332,10 @@ void session_booted(struct session *ss)
 	clock_schedule(&ss->vm->service, &ss->boot_timeout, CLOCK_NEVER);
 	if (ss->vm->boot_done)
 		ss->vm->boot_done(ss->vm);
+	/* What it takes is the host's time, of which the guest knows nothing. */
+	dump_symbols(ss->vm, ss->setup->system_map);
+	if (!ss->vm->vmstat)
+		ss->vm->vmstat = vmstat_new(ss->vm);
 	session_write_vm_record(ss);
 	session_say(ss, "guest is up after %.*f s%s", ss->virtual ? 3 : 1, (double)session_now(ss) / 1e9,
 		    ss->virtual ? " of virtual time" : "");

@@ -18,6 +18,7 @@
 #include "run-threads.h"
 #include "snapshot.h"
 #include "vcpu.h"
+#include "vmstat.h"
 
 const struct engine_ops *vm_engine(const char *name)
 {
@@ -468,6 +469,7 @@ void vm_teardown(struct vm *vm, struct vm_setup *setup)
 	clock_destroy(&vm->service);
 	g_free((void *)vm->ipi_matrix);
 	symbols_free(vm->symbols);
+	vmstat_free(vm->vmstat);
 	g_mutex_clear(&vm->lock);
 	g_free(vm);
 	g_free(setup->cmdline);

@@ -31,6 +31,7 @@ struct bus;
 struct machine;
 struct symbols;
 struct trace;
+struct vmstat;
 struct vm;
 
 /* Who implements the local APIC. */
@@ -116,6 +117,7 @@ struct vm {
 	struct trace *trace;		/* (c) NULL = off */
 	u32 trace_mask;			/* (a) bits of enum trace_kind that are wanted now */
 	struct symbols *symbols;	/* (c) names for dumps, NULL until there is one: dump_symbols() */
+	struct vmstat *vmstat;		/* (c) once the guest is up: its kernel's event counts in its memory, NULL = not found (vmm/vmstat.h) */
 	bool tsc_deadline;		/* (c) our local APICs offer TSC-deadline mode */
 	u64 boot_tick_ns;		/* (a) shortest period of an application processor's periodic timer, 0 = its own */
 	struct clock service;		/* what happens to the VM as a whole: time-outs, refaults, console output */
