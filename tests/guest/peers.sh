@@ -136,9 +136,9 @@ tap_is "and no QEMU is left" "$(left)" ""
 tap_run "$fb" run "$scenario" --engine qemu "${small[@]}" --vary run.command="bad-guest panic,bad-guest triple-fault,bad-guest marks" -o ends.json
 tap_is "a panic, a triple fault, rubbish for marks: statuses" "$(json ends.json 'cells.*.status' | tr '\n' ' ')" "5 5 0 "
 tap_like "QEMU tells what it saw of a triple fault" "$(json ends.json cells.1.why)" 'QEMU: shut down, guest-reset'
-tap_run "$fb" run "$scenario" --engine qemu "${small[@]}" --set run.command='sleep 600' --set run.timeout=15s -o late.json
+tap_run "$fb" run "$scenario" --engine qemu "${small[@]}" --set run.command='sleep 600' --set run.timeout=30s -o late.json
 tap_is "a timeout: status 5" "$RC" 5
-tap_like "with its reason" "$(json late.json cells.0.why)" 'still busy after 15 s'
+tap_like "with its reason" "$(json late.json cells.0.why)" 'still busy after 30 s'
 tap_is "and nothing left" "$(left)" ""
 
 printf '#!/bin/sh\n[ "$1" = --version ] && exec "%s" --version\necho "no such machine" >&2\nexit 1\n' "$FAULTBED_QEMU" >broken
