@@ -333,8 +333,9 @@ void record_difference(JsonObject *record, struct vm *vm, const struct sample *f
 	add_host(all, na, vm, from, to);
 	add_vectors(all, vm, from, to);
 	add_engine(all, vm, from, to);
-	add_vmstat(all, vm, from, to);
 	add_proc(all, proc);
+	/* Last: whether there is a System.map must not change what a plain name means. */
+	add_vmstat(all, vm, from, to);
 	for (i = 0; i < G_N_ELEMENTS(guest_essential); i++)
 		if (!json_object_has_member(all, guest_essential[i]))
 			json_object_set_string_member(na, guest_essential[i],

@@ -145,9 +145,12 @@ done
 kill -KILL -- -$pid
 { wait $pid; } 2>/dev/null
 # Its jobs, which parallel puts into groups of their own, would go on.
-for process in /proc/[0-9]*; do
-	[ "$(readlink "$process/cwd")" != "$work" ] || [ "${process#/proc/}" = $$ ] || kill -KILL "${process#/proc/}"
-done 2>/dev/null
+left() { for process in /proc/[0-9]*; do [ "$(readlink "$process/cwd")" != "$work" ] || [ "${process#/proc/}" = $$ ] || echo "${process#/proc/}"; done 2>/dev/null; }
+for ((i = 0; i < 50; i++)); do
+	# One that is killed may just have started another. The subshell that looks is gone by the time.
+	kill -KILL $(left) 2>/dev/null || break
+	sleep 0.1
+done
 sleep 0.5
 echo 0 >"$TAP_DIR/pause"
 cp "$TAP_DIR/started" "$TAP_DIR/before"
