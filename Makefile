@@ -95,7 +95,7 @@ UNIT_machine := acpi apicbus bus channel devices fdt garbage ioapic lapic lapic-
 UNIT_kvm := fault-list userfault
 UNIT_soft := line-cache line-profile line-random line-time line-wait lines mmu soft-interrupt soft-list soft-simd soft-control soft-msr soft-spin soft-system soft-time soft-x87 tlb
 UNIT_top := console cost-change cost-file json-text lockstep peer report scenario snapshot vmstat
-UNIT_front := compare host-memory measure progress records summary
+UNIT_front := compare host-memory measure progress records report-axis sheet summary
 
 # The soft engine's instructions against the host's: one program, tests/isa/NAME.c.
 ISA := compare families flags generate hand isa-test maker native soft special values

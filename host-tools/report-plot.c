@@ -3,9 +3,13 @@
  * Plots by gnuplot, as SVG that lies in a page: its colours are replaced by the page's variables, so that they follow light and dark, and
  * the names of its parts by ones that no other has.
  */
+#define _GNU_SOURCE
+#include <errno.h>
 #include <gio/gio.h>
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "report.h"
@@ -260,15 +264,43 @@ static char *for_page(char *svg, const struct plot *p)
 	return start;
 }
 
+/* A script in memory, to be read from its start; -1 with errno. In a pipe it would be lost on a gnuplot that ends before it reads, and SIGPIPE would end this program. */
+static int script_fd(const struct plot *p)
+{
+	g_autofree char *script = script_of(p);
+	int fd = memfd_create("gnuplot", MFD_CLOEXEC);
+	size_t len = strlen(script), at = 0;
+
+	while (fd >= 0 && at < len) {
+		ssize_t n = write(fd, script + at, len - at);
+
+		if (n < 0) {
+			close(fd);
+			return -1;
+		}
+		at += (size_t)n;
+	}
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
 char *report_plot(const struct plot *p)
 {
-	g_autofree char *script = script_of(p), *out = NULL, *said = NULL;
+	g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+	g_autofree char *out = NULL, *said = NULL;
+	g_autoptr(GSubprocess) gnuplot = NULL;
 	g_autoptr(GError) err = NULL;
-	g_autoptr(GSubprocess) gnuplot = g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, &err,
-							  "gnuplot", "-d", "-", NULL);
+	int fd = script_fd(p);
 	char *svg;
 
-	if (!gnuplot || !g_subprocess_communicate_utf8(gnuplot, script, NULL, &out, &said, &err)) {
+	if (fd < 0) {
+		fb_err("gnuplot's script: %s", g_strerror(errno));
+		return NULL;
+	}
+	g_subprocess_launcher_take_stdin_fd(launcher, fd);
+	gnuplot = g_subprocess_launcher_spawn(launcher, &err, "gnuplot", "-d", "-", NULL);
+	if (!gnuplot || !g_subprocess_communicate_utf8(gnuplot, NULL, NULL, &out, &said, &err)) {
 		fb_err("gnuplot: %s", err->message);
 		return NULL;
 	}

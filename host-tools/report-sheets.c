@@ -518,7 +518,7 @@ static void add_fact(GPtrArray *facts, const char *name, const char *value)
 GPtrArray *report_method(const struct report_result *r)
 {
 	GPtrArray *facts = g_ptr_array_new_with_free_func(g_free);
-	JsonObject *provenance = summary_object(r->root, "provenance"), *host = summary_object(provenance, "host"), *vm = NULL, *scenario;
+	JsonObject *provenance = summary_object(r->root, "provenance"), *host = summary_object(provenance, "host"), *vm = NULL, *scenario, *model;
 	g_autofree char *time = NULL, *seeds = NULL, *machine = NULL;
 	JsonArray *trust;
 	double repeats, seed;
@@ -527,10 +527,11 @@ GPtrArray *report_method(const struct report_result *r)
 		vm = summary_object(cell_at(r, i), "vm");
 	scenario = summary_object(vm, "scenario");
 	scenario = scenario ? scenario : summary_object(r->root, "scenario");
+	model = summary_object(vm, "cost_model");
 	add_fact(facts, "engine", summary_string(r->root, "engine", "?"));
 	if (!strcmp(summary_string(vm, "time", "host"), "virtual"))
-		time = g_strdup_printf("virtual, by the cost model %s%s", summary_string(summary_object(vm, "cost_model"), "name", "?"),
-				       json_object_has_member(summary_object(vm, "cost_model"), "changed") ? ", with numbers changed by the scenario" : "");
+		time = g_strdup_printf("virtual, by the cost model %s%s", summary_string(model, "name", "?"),
+				       model && json_object_has_member(model, "changed") ? ", with numbers changed by the scenario" : "");
 	else
 		time = g_strdup("the host's");
 	add_fact(facts, "time", time);

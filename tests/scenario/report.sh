@@ -141,6 +141,11 @@ tap_is "csv: every record has eight fields" "$(perl -0777 -ne 'my $n = 0; while 
 
 # --- bad input ---
 
+perl -MJSON::PP -0777 -ne 'my $o = JSON::PP->new->utf8->decode($_); $_->{vm}{cost_model} = [] for @{ $o->{cells} }; print JSON::PP->new->utf8->encode($o)' m.json >model.json
+tap_run "$fb" report model.json -f md
+tap_is "a cost model that is none: status 0" "$RC" 0
+tap_is "and nothing of GLib's" "$(grep -c CRITICAL <<<"$ERR")" 0
+
 # bad NAME STATUS PATTERN ARGUMENT...
 bad()
 {
@@ -168,7 +173,8 @@ for tool in /bin/sh; do ln -s $tool bin; done
 tap_run env PATH="$PWD/bin" "$fb" report m.json -o x.html
 tap_is "no gnuplot: status 3" "$RC" 3
 tap_like "and what to do" "$ERR" 'gnuplot-nox'
-printf '#!/bin/sh\necho "out of paint" >&2\nexit 1\n' >bin/gnuplot
+# It has not read a word of what it is told when it ends, which is not to end us with it.
+printf '#!/bin/sh\nexec <&-\necho "out of paint" >&2\nexit 1\n' >bin/gnuplot
 chmod +x bin/gnuplot
 tap_run env PATH="$PWD/bin" "$fb" report m.json -o x.html
 tap_is "a gnuplot that fails: status 4" "$RC" 4
